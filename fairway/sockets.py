@@ -23,12 +23,12 @@ class WebSocket:
     async def receive(self) -> bytes | None:
         """The next message; None at the end."""
         while True:
-            found = await self._socket.receive()
-            match found.type:
+            result = await self._socket.receive()
+            match result.type:
                 case WSMsgType.BINARY:
-                    return bytes(found.data)
+                    return bytes(result.data)
                 case WSMsgType.TEXT:
-                    return str(found.data).encode()
+                    return str(result.data).encode()
                 case WSMsgType.PING | WSMsgType.PONG:
                     continue
                 case _:

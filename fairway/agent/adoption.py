@@ -46,7 +46,7 @@ def adopted(seen: WorkSeen, *, cluster: str, namespace: str, term: int) -> Work 
     )
 
 
-def _manifest(found: JsonObject) -> JsonObject:
+def _manifest(body: JsonObject) -> JsonObject:
     """An object as somebody would have written it."""
-    metadata = {key: value for key, value in found.get("metadata", {}).items() if key not in _ADDED}
-    return {**{key: value for key, value in found.items() if key != "status"}, "metadata": metadata}
+    metadata = {key: value for key, value in body.get("metadata", {}).items() if key not in _ADDED}
+    return {**{key: value for key, value in body.items() if key != "status"}, "metadata": metadata}

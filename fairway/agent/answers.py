@@ -55,8 +55,8 @@ async def answer(
             case "pods":
                 if seen is None:
                     return Outcome(reason="NotFound", message=f"there is no work {ask.work}")
-                told = listed(seen.pods, after=ask.after, most=ask.most)
-                await _tell(msgspec.json.encode(told), exchange)
+                page = listed(seen.pods, after=ask.after, most=ask.most)
+                await _tell(msgspec.json.encode(page), exchange)
             case other:
                 message = f"this agent is too old to answer {other!r}"
                 return Outcome(reason="MethodNotAllowed", message=message)
@@ -69,10 +69,10 @@ async def answer(
     return WELL
 
 
-async def _tell(told: bytes, exchange: Exchange) -> None:
+async def _tell(answer: bytes, exchange: Exchange) -> None:
     await exchange.begin()
-    for start in range(0, len(told), _CHUNK_BYTES):
-        await exchange.send(Channel.OUTPUT, told[start : start + _CHUNK_BYTES])
+    for start in range(0, len(answer), _CHUNK_BYTES):
+        await exchange.send(Channel.OUTPUT, answer[start : start + _CHUNK_BYTES])
 
 
 async def _tell_output(driver: Driver, ask: Ask, exchange: Exchange) -> None:

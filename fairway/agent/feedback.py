@@ -127,12 +127,12 @@ def feedback_of(work: Work, seen: WorkSeen | None, before: Feedback, *, now: flo
 def _manifest(
     position: int,
     manifest: Manifest,
-    found: tuple[JsonObject | None, str],
+    items: tuple[JsonObject | None, str],
     before: ManifestStatus | None,
     moment: datetime,
     generation: int,
 ) -> ManifestStatus:
-    body, fault = found
+    body, fault = items
     made = [
         _applied(body, fault, is_looked_at=manifest.update == "ReadOnly"),
         _available(body),
@@ -224,11 +224,11 @@ def _values(rules: Sequence[FeedbackRule], body: JsonObject) -> Iterator[Feedbac
         known = _WELL_KNOWN.get((text(body, "apiVersion"), text(body, "kind")), ())
         for path in known if rule.type == "WellKnown" else rule.paths:
             try:
-                found = find(path.path, body)
+                matches = find(path.path, body)
             except PathError:
                 continue
-            if len(found) == 1 and found[0] is not None:
-                yield _value(path.name, found[0])
+            if len(matches) == 1 and matches[0] is not None:
+                yield _value(path.name, matches[0])
 
 
 def _value(name: str, value: Any) -> FeedbackValue:

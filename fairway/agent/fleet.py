@@ -73,8 +73,8 @@ class Agents:
 
     def get(self, cluster: str) -> Agent | None:
         """The agent of a cluster, if it runs here."""
-        found = self._running.get(cluster)
-        return found.agent if found is not None else None
+        running = self._running.get(cluster)
+        return running.agent if running is not None else None
 
     async def run(self) -> None:
         try:

@@ -136,9 +136,9 @@ class Hub:
                 self.store.create(kind, body, namespace=self.namespace, write=self._write)
             )
         except NotFound:
-            found = await self._heard(self.store.get(CLUSTERS, self.cluster))
+            stored = await self._heard(self.store.get(CLUSTERS, self.cluster))
             # With its cluster it goes as well, and all that is in it.
-            owner = owner_of(found.object())
+            owner = owner_of(stored.object())
             namespace = {"metadata": {"name": self.namespace, "ownerReferences": [owner]}}
             with suppress(AlreadyExists):  # another call of ours was faster
                 await self._heard(self.store.create(NAMESPACES, namespace, write=self._write))

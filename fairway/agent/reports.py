@@ -181,9 +181,9 @@ class Reports:
         chunk.is_dirty = True
 
     def _take_pods(self, name: str, seen: WorkSeen | None, requests: Requests) -> None:
-        found = self._pods(name, seen.pods, requests) if seen is not None and seen.pods else {}
+        result = self._pods(name, seen.pods, requests) if seen is not None and seen.pods else {}
         for number, chunk in enumerate(self._chunks):
-            now = found.get(number, ())
+            now = result.get(number, ())
             if chunk.works.get(name, ()) == now:
                 continue
             if now:
@@ -204,12 +204,12 @@ class Reports:
             number = self._chunk_by_node.get(pod.node) if pod.node else 0
             if number is None:
                 continue  # its node is gone
-            found = counts.setdefault(number, {}).setdefault((pod.pod_set, pod.attempt), _Counts())
+            result = counts.setdefault(number, {}).setdefault((pod.pod_set, pod.attempt), _Counts())
             if not pod.node:
-                found.pending += 1
+                result.pending += 1
                 continue
             row = self._chunks[number].rows[pod.node]
-            column = found.terminating if pod.phase == "Terminating" else found.bound
+            column = result.terminating if pod.phase == "Terminating" else result.bound
             column[row] = column.get(row, 0) + 1
         return {
             number: tuple(

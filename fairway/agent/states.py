@@ -39,7 +39,7 @@ class Told:
 
 
 def state_of(
-    kept: Kept, seen: WorkSeen | None, told: Told, *, find_kind: FindKind, now: float
+    kept: Kept, seen: WorkSeen | None, told_state: Told, *, find_kind: FindKind, now: float
 ) -> WorkState:
     """The state of a work."""
     spec, name = kept.work.spec, kept.work.metadata.name
@@ -66,12 +66,17 @@ def state_of(
         return WorkState(work=name, attempt=spec.attempt, phase=phase, pods=counts)
     if spec.desired == "Hold":
         return _with_trouble(
-            WorkState(work=name, attempt=spec.attempt, phase="Held", pods=counts), pods, seen, told
+            WorkState(work=name, attempt=spec.attempt, phase="Held", pods=counts),
+            pods,
+            seen,
+            told_state,
         )
-    previous = told.state if told.state and told.state.attempt == spec.attempt else None
-    found = _running(kept, seen, pods, previous, find_kind, now)
-    found = replace(found, pods=counts)
-    return found if found.phase in OVER else _with_trouble(found, pods, seen, told)
+    previous = (
+        told_state.state if told_state.state and told_state.state.attempt == spec.attempt else None
+    )
+    state = _running(kept, seen, pods, previous, find_kind, now)
+    state = replace(state, pods=counts)
+    return state if state.phase in OVER else _with_trouble(state, pods, seen, told_state)
 
 
 def _running(
@@ -203,11 +208,11 @@ def _worst(pods: Sequence[PodSeen]) -> PodSeen | None:
 
 
 def _with_trouble(
-    state: WorkState, pods: Sequence[PodSeen], seen: WorkSeen | None, told: Told
+    state: WorkState, pods: Sequence[PodSeen], seen: WorkSeen | None, told_state: Told
 ) -> WorkState:
     """A state with what keeps the work from getting on."""
-    if told.fault:
-        return replace(state, reason="DriverFault", message=_text(told.fault))
+    if told_state.fault:
+        return replace(state, reason="DriverFault", message=_text(told_state.fault))
     if seen is not None and seen.faults:
         position = min(seen.faults)
         message = f"manifest {position}: {seen.faults[position]}"

@@ -38,7 +38,7 @@ class _Asked(NamedTuple):
 
     kept: Kept
     seen: WorkSeen | None
-    told: WorkState | None
+    last_state: WorkState | None
     fault: str
 
 
@@ -103,8 +103,8 @@ class Teller:
             self._faults.pop(name, None)
 
     def is_frozen(self, name: str) -> bool:
-        found = self._feedback.get(name)
-        return found is not None and found.is_complete
+        feedback = self._feedback.get(name)
+        return feedback is not None and feedback.is_complete
 
     def look(self, names: Iterable[str]) -> list[str]:
         """Takes in how works are now; those that have just ended, which must be remembered
@@ -142,25 +142,25 @@ class Teller:
         kept = self._memory.works.get(work)
         if kept is None:
             return {}
-        known, found = self._requests.get(work, (None, {}))
+        known, result = self._requests.get(work, (None, {}))
         if known is not kept.work:
-            found = {}
+            result = {}
             for manifest in kept.work.spec.manifests:
                 kind = self._find_kind(manifest.object)
                 if kind is not None:
                     sets = kind.pod_sets(manifest.object)
-                    found.update({set_.name: set_.requests for set_ in sets})
-            self._requests[work] = (kept.work, found)
-        return found.get(pod_set, {})
+                    result.update({set_.name: set_.requests for set_ in sets})
+            self._requests[work] = (kept.work, result)
+        return result.get(pod_set, {})
 
     def _state(self, kept: Kept, name: str) -> WorkState:
-        told = Told(state=self.states.get(name), fault=self._faults.get(name, ""))
+        told_state = Told(state=self.states.get(name), fault=self._faults.get(name, ""))
         seen = self._sight.work(name)
-        asked = _Asked(kept, seen, told.state, told.fault)
+        asked = _Asked(kept, seen, told_state.state, told_state.fault)
         known = self._known.get(name)
         if known is not None and all(map(is_, known[0], asked)):
             return known[1]
-        state = state_of(kept, seen, told, find_kind=self._find_kind, now=self._clock.now())
+        state = state_of(kept, seen, told_state, find_kind=self._find_kind, now=self._clock.now())
         self._known[name] = (asked, state)
         return state
 
@@ -181,9 +181,9 @@ class Teller:
 
     def _follow_rules(self, name: str, work: Work, seen: WorkSeen | None, now: float) -> None:
         before = self._feedback.get(name, Feedback())
-        found = feedback_of(work, seen, before, now=now)
-        self._feedback[name] = found
-        if found.by_rules() != before.by_rules():
+        feedback = feedback_of(work, seen, before, now=now)
+        self._feedback[name] = feedback
+        if feedback.by_rules() != before.by_rules():
             self.statuses.mark(name)
 
     def _drop(self, name: str) -> None:
@@ -234,7 +234,7 @@ class Teller:
         state: WorkState | None,
         now: float,
     ) -> WorkStatus:
-        told = self._told[name]
+        last_status = self._told[name]
         generation = offered.metadata.generation
         status = WorkStatus(
             observed_generation=generation, term=self._memory.term, agent_epoch=self._memory.epoch
@@ -242,7 +242,7 @@ class Teller:
         conditions: tuple[Condition, ...] = ()
         if kept is not None and state is not None:
             seen = self._sight.work(name)
-            before = Feedback(manifests=told.manifests, conditions=told.conditions)
+            before = Feedback(manifests=last_status.manifests, conditions=last_status.conditions)
             feedback = self._feedback.get(name) or feedback_of(kept.work, seen, before, now=now)
             conditions = feedback.conditions
             saved = seen.checkpointed_at if seen is not None else None
@@ -255,18 +255,20 @@ class Teller:
                 exit_code=state.exit_code,
                 started_at=_whole(state.started_at),
                 finished_at=_whole(state.finished_at),
-                checkpointed_at=_whole(_moment(saved)) or told.checkpointed_at,
-                gone_at=(told.gone_at or _whole(_moment(now))) if state.phase == "Gone" else None,
+                checkpointed_at=_whole(_moment(saved)) or last_status.checkpointed_at,
+                gone_at=(last_status.gone_at or _whole(_moment(now)))
+                if state.phase == "Gone"
+                else None,
                 pod_sets=state.pods,
                 succeeded_tasks=state.succeeded_tasks,
                 failed_tasks=state.failed_tasks,
                 manifests=feedback.manifests,
             )
-        refusal = self._refusal(name, told, now, generation)
+        refusal = self._refusal(name, last_status, now, generation)
         return replace(status, conditions=(*conditions, *refusal))
 
     def _refusal(
-        self, name: str, told: WorkStatus, now: float, generation: int
+        self, name: str, status: WorkStatus, now: float, generation: int
     ) -> tuple[Condition, ...]:
         if name not in self._refused:
             return ()
@@ -274,7 +276,7 @@ class Teller:
         since = next(
             (
                 condition.last_transition_time
-                for condition in told.conditions
+                for condition in status.conditions
                 if condition.type == REFUSED
             ),
             datetime.fromtimestamp(int(now), UTC),

@@ -102,23 +102,23 @@ class Tender:
         if offered is None:
             return
         kept = self._memory.works.get(name)
-        found = verdict(offered, kept, self._memory.term)
-        if found == "Accepted":
+        result = verdict(offered, kept, self._memory.term)
+        if result == "Accepted":
             await self._memory.keep(offered, goes_on=goes_on(offered, kept))
             self._asked.pop(name, None)
             self._failures.pop(name, None)
-        if found in ("Accepted", "Known"):
+        if result in ("Accepted", "Known"):
             self._teller.accept(name)
         else:
-            _log.info("%s: the work %s is refused: %s", self._hub.cluster, name, found)
-            self._teller.refuse(name, found)
+            _log.info("%s: the work %s is refused: %s", self._hub.cluster, name, result)
+            self._teller.refuse(name, result)
 
     def _duty(self, name: str, kept: Kept) -> Duty:
         applied, at = self._applied.get(name, (None, 0.0))
         is_fresh, seen = self._sight.is_fresh(name), self._sight.work(name)
         is_there = seen is not None or not is_fresh
         is_due = self._clock.now() >= at + self._drift(name)
-        found = duty(
+        result = duty(
             WorkFacts(
                 kept=kept,
                 seen=seen,
@@ -129,7 +129,7 @@ class Tender:
             )
         )
         # That nothing is left, or that pods are, is for a look to say that came after the deed.
-        return "Nothing" if found in ("Gone", "Forget", "Remove") and not is_fresh else found
+        return "Nothing" if result in ("Gone", "Forget", "Remove") and not is_fresh else result
 
     async def _do(self, what: Duty, name: str, kept: Kept) -> float | None:
         now = self._clock.now()

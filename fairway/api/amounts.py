@@ -131,11 +131,11 @@ class Quantity:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Quantity:
-    found = _FORM.fullmatch(text) if len(text) <= _TEXT_LENGTH_MOST else None
-    if found is None:
+    match = _FORM.fullmatch(text) if len(text) <= _TEXT_LENGTH_MOST else None
+    if match is None:
         shown = text if len(text) <= 40 else text[:37] + "..."
         raise QuantityError(f"{shown!r} is not a quantity such as 500m, 80Gi, 1e3 or 1.5")
-    sign, whole, fraction, bare_fraction, suffix, exponent_text = found.groups()
+    sign, whole, fraction, bare_fraction, suffix, exponent_text = match.groups()
     decimals = fraction or bare_fraction or ""
     mantissa = int((whole or "") + decimals)
     scale, family, multiplier = _interpret(text, suffix, exponent_text)

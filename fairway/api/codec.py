@@ -32,20 +32,20 @@ def decode(data: bytes | str | Mapping[str, Any], kind: type[T]) -> T:
     data = _in_our_version(data, kind)
     try:
         if isinstance(data, bytes | str):
-            found = _decoder(kind).decode(data)
+            object_ = _decoder(kind).decode(data)
         else:
-            found = _convert(data, kind)
+            object_ = _convert(data, kind)
     except msgspec.ValidationError as fault:
         plain = msgspec.json.decode(data) if isinstance(data, bytes | str) else data
         raise _invalid(plain, kind, fault) from fault
     except msgspec.DecodeError as fault:
         raise BadRequest(f"the object is not JSON: {fault}") from fault
     expected = f"{kind.api_group}/{VERSION}"
-    if found.api_version != expected:
-        message = f"expected {expected}, got {show_value(found.api_version)}"
+    if object_.api_version != expected:
+        message = f"expected {expected}, got {show_value(object_.api_version)}"
         fault_there = FieldError("apiVersion", "FieldValueInvalid", message)
-        raise Invalid.of(kind.__name__, kind.api_group, found.metadata.name, [fault_there])
-    return cast("T", found)
+        raise Invalid.of(kind.__name__, kind.api_group, object_.metadata.name, [fault_there])
+    return cast("T", object_)
 
 
 def _in_our_version(
@@ -132,14 +132,14 @@ def _invalid(data: Any, kind: type[Object], fault: msgspec.ValidationError) -> I
         path = _with_key(data, kind, path)
     metadata = data.get("metadata") if isinstance(data, Mapping) else None
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    found = FieldError(path, "FieldValueInvalid", said)
-    return Invalid.of(kind.__name__, kind.api_group, str(name or ""), [found])
+    field_error = FieldError(path, "FieldValueInvalid", said)
+    return Invalid.of(kind.__name__, kind.api_group, str(name or ""), [field_error])
 
 
 def _parted(fault: msgspec.ValidationError) -> tuple[str, str]:
     """What msgspec says, and the path that it says it of."""
-    found = _PATH.fullmatch(str(fault))
-    said, path = (found[1], found[2]) if found else (str(fault), "")
+    match = _PATH.fullmatch(str(fault))
+    said, path = (match[1], match[2]) if match else (str(fault), "")
     return said.replace("`", ""), path
 
 

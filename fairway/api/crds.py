@@ -69,11 +69,11 @@ def for_kubernetes(
     kinds: Iterable[Kind] = KINDS, *, client: dict[str, Any] | None = None
 ) -> list[CustomResourceDefinition]:
     """The same for a server that asks a hub to convert, by default that of an installation."""
-    found = definitions(kinds)
-    for definition in found:
+    result = definitions(kinds)
+    for definition in result:
         if len(definition["spec"]["versions"]) > 1:
             definition["spec"]["conversion"] = conversion(client or {"service": dict(SERVICE)})
-    return found
+    return result
 
 
 def _version(

@@ -89,8 +89,8 @@ def discreet(answer: Any, may: MayLook) -> Any:
     if may is everywhere:
         return answer
     walk = _Walk(may)
-    found = walk.value(answer)
-    return _without(found, walk.hidden) if walk.hidden else found
+    result = walk.value(answer)
+    return _without(result, walk.hidden) if walk.hidden else result
 
 
 def _told_all(keys: str, may: MayLook) -> str:
@@ -125,17 +125,17 @@ class _Walk:
         policy = value.get("policy") if isinstance(value, dict) else None
         return isinstance(policy, str) and told(policy, self._may) != policy
 
-    def _object(self, found: dict[str, Any]) -> dict[str, Any]:
-        namespace = found.get("namespace")
+    def _object(self, body: dict[str, Any]) -> dict[str, Any]:
+        namespace = body.get("namespace")
         is_foreign = isinstance(namespace, str) and namespace != "" and not self._may(namespace)
         made: dict[str, Any] = {}
-        for field, value in found.items():
+        for field, value in body.items():
             if is_foreign and field in _NAMES and isinstance(value, str):
                 self.hidden[f"{namespace}/{value}"] = None
                 made[field] = ANOTHER
             elif is_foreign and field in _WHOSE:
                 continue
-            elif field in _KEYS or (field == "other" and found.get("code") in _OF_WORKLOADS):
+            elif field in _KEYS or (field == "other" and body.get("code") in _OF_WORKLOADS):
                 made[field] = self._keys(value)
             else:
                 made[field] = self.value(value)
@@ -179,14 +179,14 @@ def _without(value: Any, hidden: Container[str]) -> Any:
 
 def _masked(path: str, hidden: Container[str]) -> str:
     """A path without names; what may be one is looked up, since texts and names may be many."""
-    found, *rest = path.split("/")
+    result, *rest = path.split("/")
     for part in rest:
-        namespace = found.rpartition("/")[2].rpartition(":")[2]
+        namespace = result.rpartition("/")[2].rpartition(":")[2]
         if _begins_hidden(namespace, part, hidden):
-            found = f"{found.removesuffix(namespace)}{ANOTHER}"
+            result = f"{result.removesuffix(namespace)}{ANOTHER}"
         else:
-            found = f"{found}/{part}"
-    return found
+            result = f"{result}/{part}"
+    return result
 
 
 def _begins_hidden(namespace: str, part: str, hidden: Container[str]) -> bool:

@@ -59,21 +59,21 @@ class Document:
 def read_documents(text: str | bytes, source: str = "") -> list[Document]:
     """All objects of a text in order; lists are taken apart, and empty documents left out."""
     decoded = _decoded(text, source)
-    found = None
+    result = None
     if decoded.lstrip()[:1] in ("{", "["):
-        found = _read_json(decoded, source)
-    if found is None:
-        found = list(_Reader(decoded, source).documents())
-    return [item for value, line in found for item in _expand(value, source, line)]
+        result = _read_json(decoded, source)
+    if result is None:
+        result = list(_Reader(decoded, source).documents())
+    return [item for value, line in result for item in _expand(value, source, line)]
 
 
 def read_value(text: str | bytes) -> Any:
     """The one value of a text, whatever it is; what a server takes as a body."""
     decoded = _decoded(text, "")
-    found = list(_Reader(decoded, "").documents())
-    if len(found) != 1:
-        raise ManifestError(f"one document is expected, and there are {len(found)}")
-    return found[0][0]
+    result = list(_Reader(decoded, "").documents())
+    if len(result) != 1:
+        raise ManifestError(f"one document is expected, and there are {len(result)}")
+    return result[0][0]
 
 
 def _decoded(text: str | bytes, source: str) -> str:
@@ -109,13 +109,13 @@ def _expand(value: Any, source: str, line: int) -> Iterator[Document]:
 def _read_json(text: str, source: str) -> list[tuple[Any, int]] | None:
     """The values of a stream of JSON; none where it is not JSON, and may yet be YAML."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
-    found = []
+    result = []
     at = _end_of_blank(text, 0)
     try:
         while at < len(text):
             start = at
             value, at = decoder.raw_decode(text, at)
-            found.append((value, text.count("\n", 0, start) + 1))
+            result.append((value, text.count("\n", 0, start) + 1))
             at = _end_of_blank(text, at)
     except json.JSONDecodeError:
         return None
@@ -124,21 +124,21 @@ def _read_json(text: str, source: str) -> list[tuple[Any, int]] | None:
     except ManifestError as fault:
         line = text.count("\n", 0, start) + 1
         raise ManifestError(f"{_place(source, line)}: {fault.message}") from fault
-    return found
+    return result
 
 
 def _end_of_blank(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
-    found: JsonObject = {}
+    result: JsonObject = {}
     for key, value in pairs:
-        if key in found:
+        if key in result:
             raise ManifestError(f"key {key!r} is there twice")
-        found[key] = value
-    return found
+        result[key] = value
+    return result
 
 
 def _refuse_constant(name: str) -> Any:
@@ -215,15 +215,15 @@ class _Reader:
                 return value
 
     def _sequence(self, depth: int) -> list[Any]:
-        found = []
+        result = []
         for event in self._events:
             if isinstance(event, yaml.SequenceEndEvent):
                 break
-            found.append(self._value(event, depth + 1))
-        return found
+            result.append(self._value(event, depth + 1))
+        return result
 
     def _mapping(self, depth: int) -> JsonObject:
-        found: JsonObject = {}
+        result: JsonObject = {}
         merged: JsonObject = {}
         for event in self._events:
             if isinstance(event, yaml.MappingEndEvent):
@@ -233,11 +233,11 @@ class _Reader:
             value = self._value(next(self._events), depth + 1)
             if event.value == "<<" and not event.style:
                 merged = self._merge(event, value) | merged
-            elif event.value in found:
+            elif event.value in result:
                 raise self._refused(event, f"key {event.value!r} is there twice")
             else:
-                found[event.value] = value
-        return merged | found
+                result[event.value] = value
+        return merged | result
 
     def _merge(self, event: yaml.Event, value: Any) -> JsonObject:
         """What a merge key brings; of several mappings an earlier one goes before a later."""
@@ -267,9 +267,9 @@ class _Reader:
 def _number(text: str) -> int | float | str:
     """A plain scalar as the number that it is, or as text."""
     plain = text.replace("_", "") if text[:1] in "+-.0123456789" else text
-    found = _INTEGER.fullmatch(plain)
-    if found and len(plain) <= 64:
-        sign, digits = found.groups()
+    match = _INTEGER.fullmatch(plain)
+    if match and len(plain) <= 64:
+        sign, digits = match.groups()
         return int(sign + _octal(digits), 0)
     if _FLOAT.fullmatch(plain):
         value = float(plain)

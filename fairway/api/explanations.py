@@ -79,13 +79,13 @@ class Explanation:
 
     def render(self) -> dict[str, Any]:
         """The explanation for programs, with its sentence."""
-        found: dict[str, Any] = {
+        rendered: dict[str, Any] = {
             "now": self.now,
             "workload": self.workload,
             "state": self.state,
             "queue": self.queue,
         }
-        found |= _without_empty(
+        rendered |= _without_empty(
             clusters=list(self.clusters),
             needs=_needs(self.needs) if self.needs else None,
             position=self.position,
@@ -103,8 +103,8 @@ class Explanation:
             reasons=[reason.render() for reason in self.reasons],
             remedies=[_remedy(remedy) for remedy in self.remedies],
         )
-        found["message"] = sentence(self)
-        return found
+        rendered["message"] = sentence(self)
+        return rendered
 
 
 def _without_empty(**fields: Any) -> dict[str, Any]:
@@ -128,8 +128,8 @@ def _place(place: Nearest) -> dict[str, Any]:
 
 
 def _remedy(remedy: Remedy) -> dict[str, Any]:
-    found = {"kind": remedy.kind, "message": _remedy_sentence(remedy)}
-    return found | _without_empty(
+    result = {"kind": remedy.kind, "message": _remedy_sentence(remedy)}
+    return result | _without_empty(
         name=remedy.name,
         needs=_needs(remedy.needs) if remedy.needs else None,
         short={resource: str(Quantity(nanos)) for resource, nanos in remedy.short},

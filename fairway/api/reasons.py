@@ -114,12 +114,12 @@ class Reason:
             "count": self.count,
             "until": self.until,
         }
-        found: dict[str, Any] = {"code": self.code.value}
-        found.update({key: value for key, value in fields.items() if value})
+        rendered: dict[str, Any] = {"code": self.code.value}
+        rendered.update({key: value for key, value in fields.items() if value})
         if self.short:
-            found["short"] = {resource: str(Quantity(nanos)) for resource, nanos in self.short}
-        found["message"] = sentence(self)
-        return found
+            rendered["short"] = {resource: str(Quantity(nanos)) for resource, nanos in self.short}
+        rendered["message"] = sentence(self)
+        return rendered
 
 
 # Clusters that a workload could not use even if they were empty; that says least of why it waits.

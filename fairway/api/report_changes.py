@@ -77,8 +77,8 @@ def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
     kept = _works_by_name(_moved_works(before.works, before.nodes, after.nodes))
     works = _works_by_name(after.works)
     states = {state.work: state for state in before.states}
-    told = {state.work: state for state in after.states}
-    gone = sorted((set(kept) - set(works)) | (set(states) - set(told)))
+    state_by_work = {state.work: state for state in after.states}
+    gone = sorted((set(kept) - set(works)) | (set(states) - set(state_by_work)))
     return replace(
         new,
         spec=replace(
@@ -94,7 +94,9 @@ def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
                 for entry in entries
             ),
             states=tuple(
-                state for name, state in told.items() if state != states.get(name) or name in gone
+                state
+                for name, state in state_by_work.items()
+                if state != states.get(name) or name in gone
             ),
             removed_works=tuple(gone),
             pools=_changed_pools(before.pools, after.pools),
@@ -149,10 +151,10 @@ def _origin(spec: ClusterReportSpec) -> tuple[str, int, int, int]:
 
 
 def _works_by_name(works: Iterable[WorkPods]) -> dict[str, list[WorkPods]]:
-    found: dict[str, list[WorkPods]] = {}
+    result: dict[str, list[WorkPods]] = {}
     for work in works:
-        found.setdefault(work.work, []).append(work)
-    return found
+        result.setdefault(work.work, []).append(work)
+    return result
 
 
 def _ordered_works(works: Iterable[WorkPods], moves: _Moves) -> tuple[WorkPods, ...]:
@@ -293,7 +295,7 @@ def _taints(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> list[tuple
 def _labels(
     tables: Sequence[NodeColumns], picks: Sequence[_Pick], *, is_complete: bool = False
 ) -> tuple[LabelColumn, ...]:
-    found = []
+    labels = []
     for key in sorted({label.key for table in tables for label in table.labels}):
         columns = [
             {label.key: label.values for label in table.labels}.get(key) or ("",) * len(table.names)
@@ -301,14 +303,14 @@ def _labels(
         ]
         values = tuple(columns[table][at] for table, at in picks)
         if is_complete or any(values):
-            found.append(LabelColumn(key=key, values=values))
-    return tuple(found)
+            labels.append(LabelColumn(key=key, values=values))
+    return tuple(labels)
 
 
 def _amounts(
     tables: Sequence[NodeColumns], picks: Sequence[_Pick], *, is_complete: bool = False
 ) -> tuple[AmountColumn, ...]:
-    found = []
+    amounts = []
     for resource in sorted({amount.resource for table in tables for amount in table.amounts}):
         columns = [
             {amount.resource: amount for amount in table.amounts}.get(resource) for table in tables
@@ -327,16 +329,16 @@ def _amounts(
         others = tuple(used[table][at] * factors[table] for table, at in picks)
         if is_complete or any(allocatable) or any(others):
             others = others if is_complete or any(others) else ()
-            found.append(
+            amounts.append(
                 AmountColumn(resource=resource, unit=unit, allocatable=allocatable, others=others)
             )
-    return tuple(found)
+    return tuple(amounts)
 
 
 def _devices(
     tables: Sequence[NodeColumns], picks: Sequence[_Pick], *, is_complete: bool = False
 ) -> tuple[DeviceColumn, ...]:
-    found = []
+    devices = []
     for resource in sorted({device.resource for table in tables for device in table.devices}):
         columns = [
             {device.resource: device for device in table.devices}.get(resource) for table in tables
@@ -349,8 +351,8 @@ def _devices(
             for table, at in picks
         )
         if is_complete or any(free):
-            found.append(DeviceColumn(resource=resource, unit=unit, free=free))
-    return tuple(found)
+            devices.append(DeviceColumn(resource=resource, unit=unit, free=free))
+    return tuple(devices)
 
 
 def _unit(units: Sequence[Quantity | None]) -> tuple[Quantity, list[int]]:

@@ -92,9 +92,9 @@ def _described(kind: inspect.Type, has_defaults: bool) -> Schema:
     """The schema of a value, with the limits that annotations add to it."""
     match kind:
         case inspect.Metadata():
-            found, more = _described(kind.type, has_defaults), kind.extra_json_schema or {}
-            rules = [*found.get(RULES, ()), *more.get(RULES, ())]
-            return found | more | ({RULES: rules} if rules else {})
+            result, more = _described(kind.type, has_defaults), kind.extra_json_schema or {}
+            rules = [*result.get(RULES, ()), *more.get(RULES, ())]
+            return result | more | ({RULES: rules} if rules else {})
         case inspect.UnionType():
             given = [type_ for type_ in kind.types if not isinstance(type_, inspect.NoneType)]
             assert len(given) == 1, "a field is of one type, or absent"

@@ -104,12 +104,12 @@ _OPERATORS = {"=": "in", "==": "in", "!=": "notin", ">": "gt", "<": "lt"}
 
 
 def _label_requirement(part: str) -> Requirement:
-    if found := _SETS.fullmatch(part):
-        values = frozenset(value.strip() for value in found["values"].split(","))
-        return _checked(Requirement(found["key"], found["operator"], values))
-    if found := _COMPARES.fullmatch(part):
-        operator = _OPERATORS[found["operator"]]
-        return _checked(Requirement(found["key"], operator, frozenset({found["value"]})))
+    if match := _SETS.fullmatch(part):
+        values = frozenset(value.strip() for value in match["values"].split(","))
+        return _checked(Requirement(match["key"], match["operator"], values))
+    if match := _COMPARES.fullmatch(part):
+        operator = _OPERATORS[match["operator"]]
+        return _checked(Requirement(match["key"], operator, frozenset({match["value"]})))
     if part.startswith("!"):
         return _checked(Requirement(part[1:].strip(), "absent"))
     return _checked(Requirement(part, "exists"))
@@ -131,15 +131,15 @@ def _checked(requirement: Requirement) -> Requirement:
 @lru_cache(maxsize=1024)
 def parse_fields(text: str) -> Requirements:
     """`metadata.name=x,status.phase!=Running` as requirements."""
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     for part in _split_fields(text):
         pair = re.fullmatch(r"([^=!]+)(==|=|!=)(.*)", part)
         if pair is None:
             raise BadRequest(f"invalid selector: '{text}'; can't understand '{part}'")
         key, operator, value = pair.groups()
         value = value.replace("\\,", ",").replace("\\=", "=").replace("\\\\", "\\")
-        found.append(Requirement(key.strip(), _OPERATORS[operator], frozenset({value})))
-    return tuple(found)
+        requirements.append(Requirement(key.strip(), _OPERATORS[operator], frozenset({value})))
+    return tuple(requirements)
 
 
 def _split_fields(text: str) -> list[str]:
@@ -158,10 +158,10 @@ def requirements(selector: LabelSelector | None) -> Requirements:
     """A typed LabelSelector as requirements; none selects everything."""
     if selector is None:
         return ()
-    found = [
+    result = [
         Requirement(key, "in", frozenset({value})) for key, value in selector.match_labels.items()
     ]
-    found.extend(
+    result.extend(
         Requirement(
             expression.key,
             _SELECTOR_OPERATORS.get(expression.operator, ""),
@@ -169,17 +169,17 @@ def requirements(selector: LabelSelector | None) -> Requirements:
         )
         for expression in selector.match_expressions
     )
-    return tuple(found)
+    return tuple(result)
 
 
 def structured(selector: Mapping[str, Any]) -> Requirements:
     """A LabelSelector object (`matchLabels`, `matchExpressions`) as requirements."""
-    found = [
+    requirements = [
         Requirement(key, "in", frozenset({value}))
         for key, value in (selector.get("matchLabels") or {}).items()
     ]
     for expression in selector.get("matchExpressions") or ():
         values: Iterable[str] = expression.get("values") or ()
         operator = _SELECTOR_OPERATORS.get(expression.get("operator"), "")
-        found.append(Requirement(expression.get("key", ""), operator, frozenset(values)))
-    return tuple(found)
+        requirements.append(Requirement(expression.get("key", ""), operator, frozenset(values)))
+    return tuple(requirements)

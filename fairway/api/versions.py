@@ -61,21 +61,21 @@ def convert(body: JsonObject, api_version: str) -> JsonObject:
     said = str(body.get("apiVersion", ""))
     if said == api_version:
         return body
-    found = {**body, "apiVersion": api_version}
+    result = {**body, "apiVersion": api_version}
     kind = str(body.get("kind", ""))
     (group, _, to), (said_group, _, was) = api_version.rpartition("/"), said.rpartition("/")
     is_known = said_group == group and knows(group, kind, to) and knows(group, kind, was)
     if not is_known or not has_room(body):
-        return found
+        return result
     notes = _Notes(body)
-    told = notes.take(to)
+    noted = notes.take(to)
     unsaid: JsonObject = {}
     if isinstance(spec := body.get("spec"), dict):
-        found["spec"], unsaid = _spec(spec, _PASSAGES[group, kind], was, to, told)
+        result["spec"], unsaid = _spec(spec, _PASSAGES[group, kind], was, to, noted)
     notes.put(was, unsaid)
     if notes.has_changed:
-        found["metadata"] = notes.metadata()
-    return found
+        result["metadata"] = notes.metadata()
+    return result
 
 
 def has_room(body: JsonObject) -> bool:
@@ -88,7 +88,7 @@ def has_room(body: JsonObject) -> bool:
 
 
 def _spec(
-    spec: JsonObject, passages: Sequence[Passage], was: str, to: str, told: JsonObject
+    spec: JsonObject, passages: Sequence[Passage], was: str, to: str, noted: JsonObject
 ) -> tuple[JsonObject, JsonObject]:
     """A spec in another version, and what of it that version cannot say."""
     made: JsonObject = {}
@@ -97,7 +97,7 @@ def _spec(
     for passage in passages:
         here, there = passage.by_version[was], passage.by_version[to]
         part = {field: left.pop(field) for field in here.fields if field in left}
-        known = {field: told[field] for field in there.fields if field in told}
+        known = {field: noted[field] for field in there.fields if field in noted}
         if known and same(_reached(here, known), part):
             made.update(known)
             continue
@@ -109,7 +109,7 @@ def _spec(
     theirs = {field for passage in passages for field in passage.by_version[to].fields}
     # A field that only the other version knows is none of this one, and kept as it is.
     unsaid.update({field: left.pop(field) for field in sorted(theirs & set(left))})
-    left.update({field: told[field] for field in sorted((ours - theirs) & set(told))})
+    left.update({field: noted[field] for field in sorted((ours - theirs) & set(noted))})
     return {**left, **made}, unsaid
 
 
@@ -134,10 +134,10 @@ class _Notes:
         text = self._annotations.pop(note_of(version), None)
         self.has_changed = self.has_changed or text is not None
         try:
-            told = msgspec.json.decode(text) if isinstance(text, str) else {}
+            notes = msgspec.json.decode(text) if isinstance(text, str) else {}
         except msgspec.DecodeError:
             return {}
-        return told if isinstance(told, dict) else {}
+        return notes if isinstance(notes, dict) else {}
 
     def put(self, version: str, unsaid: JsonObject) -> None:
         name = note_of(version)

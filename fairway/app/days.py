@@ -182,11 +182,11 @@ class _Stage:
                 ready[name] = held[name] = others[name] = 0
                 nodes[name] = {}
                 continue
-            found = {key: [pod.phase for pod in work.pods] for key, work in seen.works.items()}
-            own = found.pop(work, [])
+            result = {key: [pod.phase for pod in work.pods] for key, work in seen.works.items()}
+            own = result.pop(work, [])
             ready[name] = own.count("Ready")
             held[name] = sum(phase in _HELD for phase in own)
-            others[name] = sum(phase in _HELD for each in found.values() for phase in each)
+            others[name] = sum(phase in _HELD for each in result.values() for phase in each)
             nodes[name] = {pool.name: pool.nodes + pool.provisioning for pool in seen.pools}
         stored = await self.store.get(WORKLOADS, SERVICE, NAMESPACE)
         claim = codec.decode(stored.raw, Workload).status.claim

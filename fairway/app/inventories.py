@@ -11,5 +11,9 @@ from fairway.clock import Clock
 
 def inventory_of(cluster: Cluster, clock: Clock) -> Inventory:
     """The inventory beside what the driver of a cluster finds by itself."""
-    found = cluster.spec.inventory
-    return Listed() if found is None or found.http is None else HttpInventory(found.http, clock)
+    inventory = cluster.spec.inventory
+    return (
+        Listed()
+        if inventory is None or inventory.http is None
+        else HttpInventory(inventory.http, clock)
+    )

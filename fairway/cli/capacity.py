@@ -42,14 +42,14 @@ def rooms(
     by_cluster: dict[str, list[ClusterReport]] = {}
     for report in whole_reports(reports):
         by_cluster.setdefault(report.spec.cluster, []).append(report)
-    found: list[Room] = []
+    result: list[Room] = []
     for cluster in sorted(clusters, key=lambda cluster: cluster.metadata.name):
         rows = _Counting(cluster, known)
         for report in by_cluster.get(cluster.metadata.name, ()):
             rows.add(report)
         rows.add_pools()
-        found += rows.rooms()
-    return found
+        result += rows.rooms()
+    return result
 
 
 def whole_reports(reports: Iterable[ClusterReport]) -> Iterator[ClusterReport]:
@@ -104,9 +104,9 @@ class _Counting:
                 room.to_come += count * amount.nanos
 
     def rooms(self) -> list[Room]:
-        found = sorted(self._found.values(), key=lambda room: (room.flavor, room.resource))
-        accelerators = [room for room in found if is_accelerator(room.resource)]
-        return accelerators or [room for room in found if room.resource == CPU]
+        result = sorted(self._found.values(), key=lambda room: (room.flavor, room.resource))
+        accelerators = [room for room in result if is_accelerator(room.resource)]
+        return accelerators or [room for room in result if room.resource == CPU]
 
     def _use(self, work: WorkPods, flavor_of: list[str]) -> None:
         for pods in (work.bound, work.terminating):
@@ -144,10 +144,10 @@ def _counts(pods: PodCounts | None) -> Iterator[tuple[int, int]]:
 
 def _labels(nodes: NodeColumns, keys: Mapping[str, str]) -> list[dict[str, str]]:
     """The labels of each node, by the fleet's keys."""
-    found: list[dict[str, str]] = [{} for _ in nodes.names]
+    labels: list[dict[str, str]] = [{} for _ in nodes.names]
     for column in nodes.labels:
         key = keys.get(column.key, column.key)
         for at, value in enumerate(column.values):
             if value:
-                found[at][key] = value
-    return found
+                labels[at][key] = value
+    return labels

@@ -68,7 +68,7 @@ def known_kinds() -> list[tuple[str, str]]:
     return sorted({(group, resource_of("v1", kind).plural) for group, kind in several})
 
 
-def table(found: Found) -> Grid:
+def table(match: Found) -> Grid:
     """The nodes of a cluster by what they are."""
     rows = [
         [
@@ -80,7 +80,7 @@ def table(found: Found) -> Grid:
             "yes" if pool.spot else "no",
             ",".join(pool.zones) or "-",
         ]
-        for pool in found.pools
+        for pool in match.pools
     ]
     return Grid(["POOL", "READY", "ACCELERATOR", "EACH", "TOTAL", "SPOT", "ZONES"], rows)
 

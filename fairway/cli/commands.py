@@ -222,10 +222,10 @@ class Root(click.Group):
         for section in SECTIONS.values():
             if name in section:
                 module, attribute = section[name][0].split(":")
-                found: click.Command = getattr(
+                result: click.Command = getattr(
                     importlib.import_module(f"fairway.cli.{module}"), attribute
                 )
-                return found
+                return result
         return None
 
     def resolve_command(

@@ -30,10 +30,10 @@ def completion(shell: str) -> None:
     """Print a script that completes commands, kinds and names."""
     from fairway.cli.main import root  # noqa: PLC0415 - the root imports commands, not they it
 
-    found = get_completion_class(shell)
-    if found is None:
+    result = get_completion_class(shell)
+    if result is None:
         raise click.UsageError(f"There is no completion for {shell}.")
-    made = found(root, {}, "fairway", "_FAIRWAY_COMPLETE")
+    made = result(root, {}, "fairway", "_FAIRWAY_COMPLETE")
     # The version check of the base class starts a shell; printing the script needs none.
     click.echo(made.source_template % made.source_vars())
 

@@ -74,12 +74,12 @@ class HasValue:
         if obj is None:
             raise Vanished
         try:
-            found = jsonpath.find(self.path, obj)
+            matches = jsonpath.find(self.path, obj)
         except jsonpath.PathError as error:
             raise Failure(f"in --for: {error}") from error
         if self.value is None:
-            return bool(found)
-        return any(jsonpath.show(item) == self.value for item in found)
+            return bool(matches)
+        return any(jsonpath.show(item) == self.value for item in matches)
 
 
 class Vanished(Exception):

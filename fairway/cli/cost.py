@@ -48,37 +48,37 @@ def cost(*, by: str, since: str, until: str, output: str) -> int:
         for cost_account in current().client.kind(CostAccount).list()
         if first <= cost_account.metadata.name <= last
     ]
-    found = report((row for account in accounts for row in account.spec.rows), cast("By", by))
+    result = report((row for account in accounts for row in account.spec.rows), cast("By", by))
     currency = next((account.spec.currency for account in accounts), "")
     if output == "csv":
-        click.echo(_csv(found, currency), nl=False)
+        click.echo(_csv(result, currency), nl=False)
     elif output != "table":
-        plain = _plain(found, first=first, last=last, currency=currency)
+        plain = _plain(result, first=first, last=last, currency=currency)
         click.echo(render_objects.render(output, [plain], is_single=True))
     elif not accounts:
         say(f"No accounts from {first} to {last}")
     else:
         terminal.write([f"From {first} to {last}, in {currency}", ""])
-        render_table.show(_grid(found), with_headings=True)
+        render_table.show(_grid(result), with_headings=True)
     return 0
 
 
-def _grid(found: Report) -> Grid:
+def _grid(report: Report) -> Grid:
     """A table with the columns that mean something for what it is grouped by."""
     columns = ["GPU-HOURS", "COST", "LOST", "LOST COST"]
-    if found.by in ("queue", "flavor"):
+    if report.by in ("queue", "flavor"):
         columns.append("LENT")
-    if found.by in _PLACES:
+    if report.by in _PLACES:
         columns += ["IDLE", "IDLE COST"]
-    lines = [line for line in found.lines if _is_shown(found, line)]
-    rows = [[line.name, *_cells(line, columns)] for line in (*lines, found.total)]
-    return Grid([found.by.upper(), *columns], rows)
+    lines = [line for line in report.lines if _is_shown(report, line)]
+    rows = [[line.name, *_cells(line, columns)] for line in (*lines, report.total)]
+    return Grid([report.by.upper(), *columns], rows)
 
 
-def _is_shown(found: Report, line: Line) -> bool:
+def _is_shown(report: Report, line: Line) -> bool:
     """Whether a line has anything that the table shows; what is idle is nobody's."""
     uses: tuple[Use, ...] = ("Used", "Lost", "Lent")
-    if found.by in _PLACES:
+    if report.by in _PLACES:
         uses = (*uses, "Idle")
     return any(line.of(use).gpu_time or line.of(use).money for use in uses)
 
@@ -97,24 +97,24 @@ def _cells(line: Line, columns: list[str]) -> list[str]:
     return [cells[column] for column in columns]
 
 
-def _plain(found: Report, *, first: str, last: str, currency: str) -> dict[str, Any]:
+def _plain(report: Report, *, first: str, last: str, currency: str) -> dict[str, Any]:
     return {
         "since": first,
         "until": last,
-        "by": found.by,
+        "by": report.by,
         "currency": currency,
-        "lines": [line.render() for line in found.lines],
-        "total": found.total.render(),
+        "lines": [line.render() for line in report.lines],
+        "total": report.total.render(),
     }
 
 
-def _csv(found: Report, currency: str) -> str:
+def _csv(report: Report, currency: str) -> str:
     """All columns, one line for each; no total, since a spreadsheet makes its own."""
     out = io.StringIO()
-    lines = [{**line.render(), "currency": currency} for line in found.lines]
-    columns = list(lines[0]) if lines else [*found.total.render(), "currency"]
+    lines = [{**line.render(), "currency": currency} for line in report.lines]
+    columns = list(lines[0]) if lines else [*report.total.render(), "currency"]
     writer = csv.DictWriter(out, columns, lineterminator="\n")
-    writer.writerow({column: found.by if column == "name" else column for column in columns})
+    writer.writerow({column: report.by if column == "name" else column for column in columns})
     writer.writerows(lines)
     return out.getvalue()
 
@@ -123,11 +123,11 @@ def _today() -> str:
     return datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%d")
 
 
-def _day(told: str) -> str:
+def _day(text: str) -> str:
     """The day of a date, or of so long ago."""
     try:
-        return datetime.strptime(told, "%Y-%m-%d").replace(tzinfo=UTC).strftime("%Y-%m-%d")
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).strftime("%Y-%m-%d")
     except ValueError:
-        seconds = Duration().convert(told, None, None)
+        seconds = Duration().convert(text, None, None)
     moment = datetime.fromtimestamp(time.time(), UTC) - timedelta(seconds=seconds)
     return moment.strftime("%Y-%m-%d")

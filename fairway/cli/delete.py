@@ -88,8 +88,8 @@ def delete(  # noqa: PLR0913 - one parameter for each option
         raise Failure("say which ones: give names, a selector with -l, or --all")
     if all_namespaces:
         targets = [Target(served=target.served, name=target.name) for target in targets]
-    found = named(session, targets, labels=selector, fields=field_selector)
-    if not found:
+    result = named(session, targets, labels=selector, fields=field_selector)
+    if not result:
         say("No resources found")
         return 0
     body: Object = {"propagationPolicy": CASCADES[cascade]}
@@ -103,7 +103,7 @@ def delete(  # noqa: PLR0913 - one parameter for each option
         is_dry=dry_run == "server",
         output=output,
     )
-    deleted, failures = _delete_all(session, found, manner)
+    deleted, failures = _delete_all(session, result, manner)
     if wait and not manner.is_dry:
         failures += _wait_all(session, deleted, timeout if timeout > 0 else None)
     return 1 if failures else 0

@@ -48,13 +48,13 @@ def demo(*, day: str, seconds: float) -> int:
 
     Nothing is needed for it and nothing is left behind: hub, agents and clusters are simulated.
     """
-    told = DAYS[day]
-    told_in = textwrap.wrap(told.says, max(min(terminal.width(), 100), 20))
-    terminal.write(["", Text(told.title, style="bold"), *told_in, ""])
+    story = DAYS[day]
+    told_in = textwrap.wrap(story.says, max(min(terminal.width(), 100), 20))
+    terminal.write(["", Text(story.title, style="bold"), *told_in, ""])
     if terminal.is_rich():
-        _draw(told, seconds)
+        _draw(story, seconds)
     else:
-        play(told, _Lines(told, lambda line: terminal.write([line])))
+        play(story, _Lines(story, lambda line: terminal.write([line])))
     return 0
 
 

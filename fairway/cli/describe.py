@@ -43,13 +43,13 @@ def describe(
     targets = from_files(session, filenames, recursive) if filenames else parse(session, words)
     if all_namespaces:
         targets = [Target(served=target.served, name=target.name) for target in targets]
-    found = named(session, targets, labels=selector)
-    if not found:
+    result = named(session, targets, labels=selector)
+    if not result:
         say("No resources found")
         return 0
     failures = 0
     is_first = True
-    for target in found:
+    for target in result:
         try:
             obj = session.client.get(target.served, target.name, namespace=target.namespace)
         except NotFound as error:

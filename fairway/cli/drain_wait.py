@@ -18,7 +18,7 @@ def await_empty(session: Session, clusters: Sequence[str], seconds: float | None
 
 async def _await(client: AsyncClient, clusters: set[str], seconds: float | None) -> None:
     left: set[str] = set()
-    is_listed, told = False, -1
+    is_listed, last_left = False, -1
     async with asyncio.timeout(seconds), aclosing(client.watch(WORKLOADS)) as events:
         async for event in events:
             if event.type == "BOOKMARK":
@@ -32,6 +32,6 @@ async def _await(client: AsyncClient, clusters: set[str], seconds: float | None)
                     left.discard(key)
             if is_listed and not left:
                 return
-            if is_listed and len(left) != told:
-                told = len(left)
-                say(f"{told} workload{'s' if told != 1 else ''} left")
+            if is_listed and len(left) != last_left:
+                last_left = len(left)
+                say(f"{last_left} workload{'s' if last_left != 1 else ''} left")

@@ -40,18 +40,18 @@ def events(
     )
     if watch:
         return _watch(session, scope, wanted, with_headings=not no_headers)
-    found = [
+    result = [
         entry for entry in session.client.list("events.v1", scope=scope).items if _is(entry, wanted)
     ]
-    found.sort(key=last_seen)
+    result.sort(key=last_seen)
     if output in {"json", "yaml"} or output.startswith("jsonpath="):
-        shown = [render_objects.without_managed_fields(entry) for entry in found]
+        shown = [render_objects.without_managed_fields(entry) for entry in result]
         click.echo(render_objects.render(output, shown, is_single=False))
         return 0
-    if not found:
+    if not result:
         say("No events found" + (f" in {scope.namespace} namespace." if scope.namespace else "."))
         return 0
-    grid = as_grid(found, with_namespace=all_namespaces)
+    grid = as_grid(result, with_namespace=all_namespaces)
     render_table.show(grid, with_headings=not no_headers)
     return 0
 
@@ -62,8 +62,8 @@ def about_object(uid: str, kind: str, name: str) -> str:
     return ",".join(f"{key}={value}" for key, value in parts.items() if value)
 
 
-def as_grid(found: list[Object], *, with_namespace: bool = False) -> Grid:
-    rows = [_row(entry, with_namespace) for entry in found]
+def as_grid(items: list[Object], *, with_namespace: bool = False) -> Grid:
+    rows = [_row(entry, with_namespace) for entry in items]
     return Grid([*(["NAMESPACE"] if with_namespace else []), *HEADINGS], rows)
 
 

@@ -136,8 +136,8 @@ async def _tell_size(stream: pod_streams.PodStream) -> None:
             await changed.wait()
             changed.clear()
             size = shutil.get_terminal_size()
-            told = {"Width": size.columns, "Height": size.lines}
-            await stream.send(Channel.SIZE, msgspec.json.encode(told))
+            message = {"Width": size.columns, "Height": size.lines}
+            await stream.send(Channel.SIZE, msgspec.json.encode(message))
     except ConnectionError:
         return
     finally:

@@ -80,8 +80,8 @@ def _document(session: Session, served: Served) -> Document:
     index = session.client.fetch("/openapi/v3").get("paths") or {}
     if root not in index:
         raise Failure(f"the server does not describe {served.api_version}")
-    found = session.client.fetch(str(index[root]["serverRelativeURL"]))
-    return Document((found.get("components") or {}).get("schemas") or {})
+    result = session.client.fetch(str(index[root]["serverRelativeURL"]))
+    return Document((result.get("components") or {}).get("schemas") or {})
 
 
 def _step(document: Document, schema: Object, name: str, walked: str) -> Object:

@@ -23,15 +23,14 @@ def show(facts: Facts, key: str, output: str) -> int:
     if key not in facts.workloads:
         known = ", ".join(sorted(facts.workloads)[:5])
         raise Failure(f"no workload {key} in the files given (there are: {known})")
-    found = explain(facts, key)
+    explanation = explain(facts, key)
     if output == "json":
-        terminal.write([json.dumps(found.render(), indent=2)])
+        terminal.write([json.dumps(explanation.render(), indent=2)])
         return 0
-    terminal.write([f"{key} {sentence(found)}."])
-    if found.state == "Waits":
-        texts = dict.fromkeys(reason_sentence(reason) for reason in found.reasons)
-        terminal.write(
-            ["", f"Position {found.position} of {found.waiting} in queue {found.queue}."]
-        )
+    terminal.write([f"{key} {sentence(explanation)}."])
+    if explanation.state == "Waits":
+        texts = dict.fromkeys(reason_sentence(reason) for reason in explanation.reasons)
+        place = f"{explanation.position} of {explanation.waiting}"
+        terminal.write(["", f"Position {place} in queue {explanation.queue}."])
         terminal.write(["What was tried:", *(f"  - {text}" for text in texts)])
     return 0

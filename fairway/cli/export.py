@@ -72,18 +72,18 @@ def export(*, words: tuple[str, ...], selector: str, all_namespaces: bool, outpu
     session = current()
     kinds = [item for word in words for part in word.split(",") for item in expand(session, part)]
     namespace = None if all_namespaces else session.namespace_given or None
-    found: list[Object] = []
+    result: list[Object] = []
     for served in kinds or _everything(session):
         if namespace and not served.namespaced and not words:
             continue
-        found += _objects(session, served, Scope(namespace=namespace, labels=selector))
-    secrets = sum(obj["kind"] == "Secret" for obj in found)
+        result += _objects(session, served, Scope(namespace=namespace, labels=selector))
+    secrets = sum(obj["kind"] == "Secret" for obj in result)
     if secrets:
-        say(f"warning: {secrets} of these {len(found)} objects are Secrets; keep the output safe")
+        say(f"warning: {secrets} of these {len(result)} objects are Secrets; keep the output safe")
     if output == "json":
-        click.echo(render_objects.to_json(render_objects.as_list(found)))
+        click.echo(render_objects.to_json(render_objects.as_list(result)))
         return 0
-    click.echo("---\n".join(to_yaml(obj) for obj in found), nl=False)
+    click.echo("---\n".join(to_yaml(obj) for obj in result), nl=False)
     return 0
 
 
@@ -160,13 +160,15 @@ def is_ours(obj: Object) -> bool:
 
 def _everything(session: Session) -> list[Served]:
     needed = {"list", "create", "get"}
-    found = [
+    resources = [
         resource
         for resource in session.client.catalogue().preferred()
         if needed <= set(resource.verbs) and resource.qualified not in PASSING
     ]
     first = {"namespaces": 0, "customresourcedefinitions": 1}
-    return sorted(found, key=lambda resource: (first.get(resource.plural, 2), resource.namespaced))
+    return sorted(
+        resources, key=lambda resource: (first.get(resource.plural, 2), resource.namespaced)
+    )
 
 
 def _objects(session: Session, served: Served, scope: Scope) -> list[Object]:

@@ -74,8 +74,8 @@ class ProgressLines:
 
     def tell(self, workload: Object, why: str = "") -> None:
         name = workloads.name_of(workload)
-        told = workloads.line(workload, why, with_time=self._live is not None)
-        text = Text.assemble((name, "bold"), " ", told)
+        line = workloads.line(workload, why, with_time=self._live is not None)
+        text = Text.assemble((name, "bold"), " ", line)
         if self._lines.get(name) == text:
             return
         self._lines[name] = text
@@ -164,10 +164,10 @@ class Followed:
 
     async def _why(self) -> str:
         with suppress(ApiError, ConnectionFailed):
-            found = await self._client.ask(
+            answer = await self._client.ask(
                 WORKLOADS, self._name, "explain", namespace=self._namespace
             )
-            return workloads.why_waiting(found)
+            return workloads.why_waiting(answer)
         return ""
 
     def _copy(self, workload: Object) -> None:
@@ -185,24 +185,24 @@ class Followed:
             _, late = await asyncio.wait(self._copying.values(), timeout=patience)
             for task in late:
                 task.cancel()
-            for found in await asyncio.gather(*self._copying.values(), return_exceptions=True):
-                if isinstance(found, ApiError | ConnectionFailed) and not isinstance(
-                    found, NotFound
+            for error in await asyncio.gather(*self._copying.values(), return_exceptions=True):
+                if isinstance(error, ApiError | ConnectionFailed) and not isinstance(
+                    error, NotFound
                 ):
-                    say(f"warning: output of {self._name} is missing: {found}")
+                    say(f"warning: output of {self._name} is missing: {error}")
 
 
-def follow(session: Session, found: Sequence[Object], wish: Wish) -> list[Object]:
+def follow(session: Session, items: Sequence[Object], wish: Wish) -> list[Object]:
     """Follows workloads to their end; raises TimeoutError when that takes too long."""
     client = session.client
     with ProgressLines(wish.is_quiet) as board:
-        return client.loop.run(_follow(client.asynchronous, found, board, wish))
+        return client.loop.run(_follow(client.asynchronous, items, board, wish))
 
 
 async def _follow(
-    client: AsyncClient, found: Sequence[Object], board: ProgressLines, wish: Wish
+    client: AsyncClient, items: Sequence[Object], board: ProgressLines, wish: Wish
 ) -> list[Object]:
     async with asyncio.timeout(wish.seconds):
-        followed = [Followed(client, entry, board, wish) for entry in found]
+        followed = [Followed(client, entry, board, wish) for entry in items]
         ended = await asyncio.gather(*(other.to_its_end() for other in followed))
     return list(ended)

@@ -250,10 +250,10 @@ def _sort_rows(table: Object, path: str) -> None:
 def _sort_key(obj: Object, path: str) -> tuple[int, float, str]:
     """Numbers by size, then texts by the alphabet, then objects that lack the field."""
     try:
-        found = jsonpath.find(path, obj)
+        matches = jsonpath.find(path, obj)
     except jsonpath.PathError as error:
         raise Failure(f"in --sort-by: {error}") from error
-    match found:
+    match matches:
         case [int() | float() as number, *_]:
             return (0, float(number), "")
         case [value, *_]:

@@ -70,8 +70,8 @@ def _decisions(session: Session, limit: int, workload: Object | None) -> list[Ob
     query = {"limit": str(limit)}
     if workload is not None:
         query["workload"] = workloads.key_of(workload)
-    found = session.client.ask("fleets.fairway.dev", "fleet", "decisions", query=query)
-    return list(found.get("decisions") or ())
+    decisions = session.client.ask("fleets.fairway.dev", "fleet", "decisions", query=query)
+    return list(decisions.get("decisions") or ())
 
 
 def _row(now: float, step: Object) -> list[str]:

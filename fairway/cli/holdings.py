@@ -22,11 +22,11 @@ def gpus_of(workload: Object) -> float:
 
 
 def _accelerators(requests: dict[str, str]) -> int:
-    found = 0
+    result = 0
     for resource, amount in requests.items():
         if is_accelerator(resource):
             try:
-                found += Quantity.of(amount).nanos
+                result += Quantity.of(amount).nanos
             except QuantityError:
                 continue
-    return found
+    return result

@@ -199,13 +199,13 @@ async def _push(access: Access, hub_access: Access, wish: Wish) -> int:
     from fairway.agent.join import hub_side, push  # noqa: PLC0415 - starts fast without it
     from fairway.cli import cluster_survey  # noqa: PLC0415 - as above
 
-    found = await cluster_survey.look(access)
-    show(cluster_survey.table(found))
+    match = await cluster_survey.look(access)
+    show(cluster_survey.table(match))
     pushed = push.Pushed(
-        cluster=wish.name, mode=wish.mode, topology=found.topology if wish.discovers else ()
+        cluster=wish.name, mode=wish.mode, topology=match.topology if wish.discovers else ()
     )
-    rights = _rights(found.kinds, wish)
-    drafts = found.flavors if wish.discovers else []
+    rights = _rights(match.kinds, wish)
+    drafts = match.flavors if wish.discovers else []
     if wish.is_dry:
         made = [*rights, *drafts, push.cluster_object(pushed)]
         terminal.write(["", to_documents(made)])
@@ -220,7 +220,7 @@ async def _push(access: Access, hub_access: Access, wish: Wish) -> int:
             await push.enter(hub, pushed, config)
     except hub_side.Refused as error:
         raise Failure(str(error)) from error
-    _tell(wish, credential.expires_at, drafts, found.elastic_pools if wish.discovers else [])
+    _tell(wish, credential.expires_at, drafts, match.elastic_pools if wish.discovers else [])
     return 0
 
 

@@ -37,9 +37,9 @@ class Document:
         name = str(target.get("$ref", "")).rpartition("/")[2]
         if not name:
             return {**target, **{key: schema[key] for key in schema if key != "allOf"}}
-        found = self.resolve(self.schemas.get(name) or {})
+        result = self.resolve(self.schemas.get(name) or {})
         own = {key: schema[key] for key in ("description", "default") if schema.get(key)}
-        return {**found, **own}
+        return {**result, **own}
 
     def fields(self, schema: Object) -> dict[str, Object]:
         """The fields of an object, or of the objects in a list or a map."""
@@ -49,8 +49,8 @@ class Document:
             if not isinstance(nested, dict):
                 return {}
             inner = self.resolve(nested)
-        found: dict[str, Object] = inner["properties"]
-        return found
+        properties: dict[str, Object] = inner["properties"]
+        return properties
 
     def required(self, schema: Object) -> Sequence[str]:
         inner = self.resolve(schema)

@@ -164,15 +164,15 @@ def release(*, words: tuple[str, ...], dry_run: str) -> int:
 
 def _holdable(session: Session, words: tuple[str, ...]) -> list[Target]:
     """What has a hold: our own objects, or the workload of a native one."""
-    found = []
+    targets = []
     for target in parse(session, words):
         if not target.name:
             raise Failure("say which ones: as KIND/NAME, such as queue/research")
         if target.served.kind in ("Queue", "Cluster", "Workload"):
-            found.append(target)
+            targets.append(target)
         else:
-            found.append(_workload(session, f"{target.served.kind}/{target.name}"))
-    return found
+            targets.append(_workload(session, f"{target.served.kind}/{target.name}"))
+    return targets
 
 
 _workload_words = click.argument(
@@ -181,11 +181,11 @@ _workload_words = click.argument(
 
 
 def _workload(session: Session, word: str) -> Target:
-    found = workloads.find(session, word)
+    matches = workloads.find(session, word)
     return Target(
         served=session.client.resolve(WORKLOADS),
-        name=workloads.name_of(found),
-        namespace=found["metadata"]["namespace"],
+        name=workloads.name_of(matches),
+        namespace=matches["metadata"]["namespace"],
     )
 
 
@@ -217,9 +217,9 @@ def cancel(*, words: tuple[str, ...], dry_run: str) -> int:
     session = current()
     targets, is_refused = list[Target](), False
     for word in words:
-        found = workloads.find(session, word)
-        if workloads.is_over(found):
-            say(f"error: {workloads.name_of(found)} is over already: {workloads.line(found)}")
+        matches = workloads.find(session, word)
+        if workloads.is_over(matches):
+            say(f"error: {workloads.name_of(matches)} is over already: {workloads.line(matches)}")
             is_refused = True
         else:
             targets.append(_workload(session, word))
@@ -240,10 +240,10 @@ PRIORITY_EXAMPLES = """
 def priority(*, word: str, number: int, dry_run: str) -> int:
     """Give a workload another priority."""
     session, is_dry = current(), dry_run == "server"
-    found = workloads.find(session, word)
+    matches = workloads.find(session, word)
     past = f"has priority {number}"
-    if not _mark_source(session, found, {PRIORITY[0]: str(number)}, past, is_dry):
-        target = _workload(session, f"workload/{workloads.name_of(found)}")
+    if not _mark_source(session, matches, {PRIORITY[0]: str(number)}, past, is_dry):
+        target = _workload(session, f"workload/{workloads.name_of(matches)}")
         change = Change(target=target, spec={"priority": number}, past=past, is_dry=is_dry)
         _make(session, change)
     return 0
@@ -263,18 +263,20 @@ def priority(*, word: str, number: int, dry_run: str) -> int:
 def move(*, word: str, queue: str, dry_run: str) -> int:
     """Let a workload that waits wait in another queue."""
     session, is_dry = current(), dry_run == "server"
-    found = workloads.find(session, word)
-    name = workloads.name_of(found)
-    if workloads.is_over(found):
+    matches = workloads.find(session, word)
+    name = workloads.name_of(matches)
+    if workloads.is_over(matches):
         raise Failure(f"{name} is over already")
-    if workloads.clusters_of(found):
-        raise Failure(f"{name} {workloads.line(found)}; suspend it first, then move and resume it")
+    if workloads.clusters_of(matches):
+        raise Failure(
+            f"{name} {workloads.line(matches)}; suspend it first, then move and resume it"
+        )
     try:
         session.client.get("queues.fairway.dev", queue)
     except NotFound as error:
         raise Failure(f"there is no queue {queue}") from error
     past = f"moved to queue {queue}"
-    if not _mark_source(session, found, {QUEUE[0]: queue}, past, is_dry):
+    if not _mark_source(session, matches, {QUEUE[0]: queue}, past, is_dry):
         target = _workload(session, f"workload/{name}")
         _make(session, Change(target=target, spec={"queue": queue}, past=past, is_dry=is_dry))
     return 0

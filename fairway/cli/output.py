@@ -85,22 +85,22 @@ async def pods_of(source: Source) -> list[PodAt]:
     if source.pod or not source.is_every_pod:
         return [PodAt(source.cluster, source.pod)]
     clusters = [source.cluster] if source.cluster else _clusters(source.workload)
-    found: list[PodAt] = []
+    pods: list[PodAt] = []
     for cluster in clusters:
         names = await _names(source, cluster)
         if not names and len(clusters) > 1:
             names = [""]  # the hub chooses a pod, in each of the clusters
-        found += [PodAt(cluster, name) for name in names]
-    return found or [PodAt(source.cluster)]
+        pods += [PodAt(cluster, name) for name in names]
+    return pods or [PodAt(source.cluster)]
 
 
 def _clusters(workload: Object) -> list[str]:
     """Where it is; else where it was last."""
-    found = workloads.clusters_of(workload)
+    clusters = workloads.clusters_of(workload)
     history = workloads.status_of(workload).get("history") or ()
-    if not found and history:
-        found = list(history[-1].get("clusters") or ())
-    return found
+    if not clusters and history:
+        clusters = list(history[-1].get("clusters") or ())
+    return clusters
 
 
 async def _names(source: Source, cluster: str) -> list[str]:
@@ -112,13 +112,13 @@ async def _names(source: Source, cluster: str) -> list[str]:
         work = await source.client.get(WORKS, name, namespace=work_namespace(cluster))
     except (NotFound, Forbidden):
         return []
-    kinds, found = built_in(), list[str]()
+    kinds, names = built_in(), list[str]()
     for other in (work.get("spec") or {}).get("manifests") or ():
         manifest = other.get("object") or {}
         kind = kinds.of(manifest)
         if kind is not None:
-            found += [pod.name for pod in kind.pods(kind.released(manifest))]
-    return found
+            names += [pod.name for pod in kind.pods(kind.released(manifest))]
+    return names
 
 
 async def _copy_pod(source: Source, where: PodAt, *, called: str, follow: bool) -> None:
@@ -157,8 +157,8 @@ async def _copy_pod(source: Source, where: PodAt, *, called: str, follow: bool) 
 
 async def _again(source: Source) -> Source:
     name = workloads.name_of(source.workload)
-    found = await source.client.get(WORKLOADS, name, namespace=source.namespace)
-    return replace(source, workload=found)
+    stored = await source.client.get(WORKLOADS, name, namespace=source.namespace)
+    return replace(source, workload=stored)
 
 
 def _write(chunk: bytes) -> None:

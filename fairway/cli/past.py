@@ -33,21 +33,21 @@ def read(session: Session, queue: str, seconds: float) -> Object:
         "since": str(int(min(max(seconds, 60), SECONDS_MOST))),
         "points": str(_POINTS),
     }
-    found = session.client.ask("fleets.fairway.dev", "fleet", "history", query=query)
-    if not found.get("found"):
+    answer = session.client.ask("fleets.fairway.dev", "fleet", "history", query=query)
+    if not answer.get("found"):
         raise Failure(f"the hub has kept nothing of a queue {queue} in this time")
-    return found
+    return answer
 
 
-def title(found: Object) -> str:
+def title(body: Object) -> str:
     """`research, 48 steps of 15m, until now; a blank is a time in which nobody looked`."""
-    step, count = float(found["step"]), len(found["times"])
-    return f"{found['found'][0]['name']}, {count} steps of {span(step)}, the last is now"
+    step, count = float(body["step"]), len(body["times"])
+    return f"{body['found'][0]['name']}, {count} steps of {span(step)}, the last is now"
 
 
-def grid(found: Object) -> Grid:
+def grid(body: Object) -> Grid:
     """A line for each number of the queue and of its flavors."""
-    item = found["found"][0]
+    item = body["found"][0]
     rows = [_row(word, item["values"][field]) for field, word in _OF_QUEUE.items()]
     for part in item["parts"]:
         for field in _OF_FLAVOR:

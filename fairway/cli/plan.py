@@ -85,11 +85,11 @@ def plan(
     if not filenames:
         raise click.UsageError("Say which files, with -f FILE.")
     try:
-        found, taken_at = read_snapshot(filenames, recursive=recursive)
+        result, taken_at = read_snapshot(filenames, recursive=recursive)
         moment = next(number for number in (now, taken_at, time.time()) if number is not None)
         for edit in edits:
-            found = edited(found, edit, moment)
-        objects = Objects.of(found)
+            result = edited(result, edit, moment)
+        objects = Objects.of(result)
     except ApiError as error:
         raise Failure(error.message) from error
     if not objects.workloads:

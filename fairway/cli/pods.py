@@ -31,15 +31,15 @@ def pods(*, word: str, cluster: str, output: str, no_headers: bool) -> int:
     """List the pods of a workload: where each is, what it does, and what is wrong with it."""
     session = current()
     workload = workloads.find(session, word)
-    found = _asked(session, workload, cluster)
+    result = _asked(session, workload, cluster)
     if output not in {"table", "wide"}:
-        click.echo(render_objects.render(output, [found], is_single=True))
+        click.echo(render_objects.render(output, [result], is_single=True))
         return 0
-    for other in found["clusters"]:
+    for other in result["clusters"]:
         if "fault" in other:
             say(f"warning: pods in {other['cluster']} are missing: {other['fault']}")
-    if found["pods"]:
-        rows = [_row(pod) for pod in found["pods"]]
+    if result["pods"]:
+        rows = [_row(pod) for pod in result["pods"]]
         render_table.show(Grid(HEADINGS, rows), with_headings=not no_headers)
     else:
         say(f"{workloads.name_of(workload)} has no pods")
@@ -48,15 +48,15 @@ def pods(*, word: str, cluster: str, output: str, no_headers: bool) -> int:
 
 def _asked(session: Session, workload: Object, cluster: str) -> Object:
     """All pages in one; clusters as the first page tells of them."""
-    found: Object = {"clusters": [], "pods": []}
+    result: Object = {"clusters": [], "pods": []}
     query = {"limit": str(PAGE)} | ({"cluster": cluster} if cluster else {})
     name, namespace = workloads.name_of(workload), workload["metadata"]["namespace"]
     while True:
         page = session.client.ask(WORKLOADS, name, "pods", namespace=namespace, query=query)
-        found["clusters"] = found["clusters"] or page["clusters"]
-        found["pods"] += page["pods"]
+        result["clusters"] = result["clusters"] or page["clusters"]
+        result["pods"] += page["pods"]
         if not page.get("continue"):
-            return found
+            return result
         query = {**query, "continue": page["continue"]}
 
 

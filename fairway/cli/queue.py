@@ -64,12 +64,12 @@ def queue(*, name: str, last: float | None, output: str, no_headers: bool) -> in
 def _show_past(name: str, seconds: float, output: str, *, with_headings: bool) -> int:
     if not name:
         raise Failure("say whose: fairway queue QUEUE --last 12h")
-    found = past.read(current(), name, seconds)
+    result = past.read(current(), name, seconds)
     if output in {"json", "yaml"}:
-        click.echo(render_objects.render(output, [found], is_single=True))
+        click.echo(render_objects.render(output, [result], is_single=True))
         return 0
-    terminal.write([past.title(found)])
-    render_table.show(past.grid(found), with_headings=with_headings)
+    terminal.write([past.title(result)])
+    render_table.show(past.grid(result), with_headings=with_headings)
     return 0
 
 

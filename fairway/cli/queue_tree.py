@@ -27,8 +27,8 @@ _BLANK = " "  # a cell that continues the one above it, rather than one without 
 
 def read(session: Session) -> list[Object]:
     """How all queues stand, parents first."""
-    found = session.client.ask("fleets.fairway.dev", "fleet", "standing")
-    return list(found.get("queues") or ())
+    answer = session.client.ask("fleets.fairway.dev", "fleet", "standing")
+    return list(answer.get("queues") or ())
 
 
 def below(queues: Sequence[Object], name: str) -> list[Object]:
@@ -82,9 +82,9 @@ def _branches(
 
 def _holdings(entry: Object, is_wide: bool) -> list[Object]:
     """Of accelerators, unless there are none or all is asked for."""
-    found = list(entry.get("holdings") or ())
-    accelerators = [each for each in found if is_accelerator(each["resource"])]
-    return found if is_wide else accelerators or found
+    holdings = list(entry.get("holdings") or ())
+    accelerators = [each for each in holdings if is_accelerator(each["resource"])]
+    return holdings if is_wide else accelerators or holdings
 
 
 def _head(drawn: str, entry: Object) -> list[str]:

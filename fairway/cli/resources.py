@@ -29,21 +29,21 @@ def api_resources(
 ) -> int:
     """List the kinds the server knows."""
     wanted = set(filter(None, categories.split(",")))
-    found = [
+    resources = [
         resource
         for resource in current().client.catalogue().preferred()
         if (api_group is None or resource.group == api_group)
         and (namespaced is None or resource.namespaced == namespaced)
         and wanted <= set(resource.categories)
     ]
-    found.sort(key=lambda resource: (resource.group, resource.plural))
+    resources.sort(key=lambda resource: (resource.group, resource.plural))
     if output == "name":
-        for resource in found:
+        for resource in resources:
             click.echo(resource.qualified)
         return 0
     is_wide = output == "wide"
     headings = [*HEADINGS, *(["VERBS", "CATEGORIES"] if is_wide else [])]
-    grid = Grid(headings, [_row(resource, is_wide) for resource in found])
+    grid = Grid(headings, [_row(resource, is_wide) for resource in resources])
     render_table.show(grid, with_headings=not no_headers)
     return 0
 

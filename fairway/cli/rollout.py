@@ -44,15 +44,15 @@ STATUS_EXAMPLES = """
 def status(*, name: str, watch: bool, timeout: float) -> int:
     """Show how far a new version is, and wait until it is everywhere or has failed."""
     session = current()
-    found = find(session, name)
+    match = find(session, name)
     if not watch:
-        terminal.write([rollout_status.sentence(found)])
+        terminal.write([rollout_status.sentence(match)])
         headings = ["CLUSTER", "GROUP", "REVISION", "UPDATED", "READY"]
-        render_table.show(Grid(headings, list(rollout_status.rows(found))))
+        render_table.show(Grid(headings, list(rollout_status.rows(match))))
         return 0
-    generation = rollout_status.generation_of(session, found)
+    generation = rollout_status.generation_of(session, match)
     try:
-        return rollout_status.follow(session, found, generation=generation, seconds=timeout or None)
+        return rollout_status.follow(session, match, generation=generation, seconds=timeout or None)
     except TimeoutError:
         say("error: timed out waiting for the condition")
         return 1
@@ -64,15 +64,15 @@ def status(*, name: str, watch: bool, timeout: float) -> int:
 def history(*, name: str, revision: int) -> int:
     """List the revisions that are kept, or show the template of one."""
     session = current()
-    found = find(session, name)
+    match = find(session, name)
     if revision:
-        template = _template(session, found, _noted(found, revision))
-        terminal.write([f"{_label(found)} with revision #{revision}"])
+        template = _template(session, match, _noted(match, revision))
+        terminal.write([f"{_label(match)} with revision #{revision}"])
         click.echo(to_yaml(template).rstrip("\n"))
         return 0
-    terminal.write([_label(found)])
+    terminal.write([_label(match)])
     headings = ["REVISION", "OUTCOME", "MARK", "AGE", "CHANGE-CAUSE"]
-    notes = found.status.history
+    notes = match.status.history
     render_table.show(Grid(headings, [_row(note) for note in notes]))
     return 0
 
@@ -94,10 +94,10 @@ def _row(note: RevisionNote) -> list[str]:
 def pause(*, name: str, dry_run: str) -> int:
     """Let nothing further get another version."""
     session = current()
-    found = find(session, name)
-    if found.spec.paused:
-        raise Failure(f"{_label(found)} is already paused")
-    return _patch(session, found, {"spec": {"paused": True}}, "paused", dry_run)
+    match = find(session, name)
+    if match.spec.paused:
+        raise Failure(f"{_label(match)} is already paused")
+    return _patch(session, match, {"spec": {"paused": True}}, "paused", dry_run)
 
 
 @rollout.command(cls=Command, examples="fairway rollout resume llm     also after a failure")
@@ -106,13 +106,13 @@ def pause(*, name: str, dry_run: str) -> int:
 def resume(*, name: str, dry_run: str) -> int:
     """Let a paused rollout go on; one that failed is tried again from its batch."""
     session = current()
-    found = find(session, name)
-    if not found.spec.paused and not found.status.failure:
-        raise Failure(f"{_label(found)} is not paused")
-    patch: Object = {"spec": {"paused": False}} if found.spec.paused else {}
-    if found.status.failure:
-        patch["metadata"] = {"annotations": {RESUMED: failure_of(found.status)}}
-    return _patch(session, found, patch, "resumed", dry_run)
+    match = find(session, name)
+    if not match.spec.paused and not match.status.failure:
+        raise Failure(f"{_label(match)} is not paused")
+    patch: Object = {"spec": {"paused": False}} if match.spec.paused else {}
+    if match.status.failure:
+        patch["metadata"] = {"annotations": {RESUMED: failure_of(match.status)}}
+    return _patch(session, match, patch, "resumed", dry_run)
 
 
 @rollout.command(cls=Command, examples="fairway rollout approve llm     the next batch may begin")
@@ -121,12 +121,12 @@ def resume(*, name: str, dry_run: str) -> int:
 def approve(*, name: str, dry_run: str) -> int:
     """Approve of the batch that waits for it, so that the next one begins."""
     session = current()
-    found = find(session, name)
-    if found.status.phase != "AwaitingApproval":
-        raise Failure(f"{_label(found)} does not wait for an approval: it is {found.status.phase}")
-    annotations = {APPROVED: approval_of(found.status)}
-    past = f"batch {found.status.current_batch + 1} approved"
-    return _patch(session, found, {"metadata": {"annotations": annotations}}, past, dry_run)
+    match = find(session, name)
+    if match.status.phase != "AwaitingApproval":
+        raise Failure(f"{_label(match)} does not wait for an approval: it is {match.status.phase}")
+    annotations = {APPROVED: approval_of(match.status)}
+    past = f"batch {match.status.current_batch + 1} approved"
+    return _patch(session, match, {"metadata": {"annotations": annotations}}, past, dry_run)
 
 
 UNDO_EXAMPLES = """
@@ -146,42 +146,42 @@ def undo(*, name: str, to_revision: int, dry_run: str) -> int:
     workload stands for. Whoever keeps that in a repository changes it there instead.
     """
     session = current()
-    found = find(session, name)
-    note = _noted(found, to_revision) if to_revision else _before(found)
-    if note.mark == found.status.target:
-        label = f"{_label(found)} skipped rollback (current template already matches"
+    match = find(session, name)
+    note = _noted(match, to_revision) if to_revision else _before(match)
+    if note.mark == match.status.target:
+        label = f"{_label(match)} skipped rollback (current template already matches"
         terminal.write([f"{label} revision {note.revision})"])
         return 0
-    _restore(session, found, _template(session, found, note), is_dry=dry_run == "server")
-    terminal.write([f"{_label(found)} rolled back{_dry(dry_run)}"])
+    _restore(session, match, _template(session, match, note), is_dry=dry_run == "server")
+    terminal.write([f"{_label(match)} rolled back{_dry(dry_run)}"])
     return 0
 
 
-def _before(found: Rollout) -> RevisionNote:
-    if len(found.status.history) < 2:
-        raise Failure(f"{_label(found)} has no revision before this one")
-    return found.status.history[-2]
+def _before(rollout: Rollout) -> RevisionNote:
+    if len(rollout.status.history) < 2:
+        raise Failure(f"{_label(rollout)} has no revision before this one")
+    return rollout.status.history[-2]
 
 
-def _noted(found: Rollout, revision: int) -> RevisionNote:
-    for other in found.status.history:
+def _noted(rollout: Rollout, revision: int) -> RevisionNote:
+    for other in rollout.status.history:
         if other.revision == revision:
             return other
-    known = ", ".join(str(other.revision) for other in found.status.history)
-    raise Failure(f"{_label(found)} keeps no revision {revision} (it keeps: {known or 'none'})")
+    known = ", ".join(str(other.revision) for other in rollout.status.history)
+    raise Failure(f"{_label(rollout)} keeps no revision {revision} (it keeps: {known or 'none'})")
 
 
-def _template(session: Session, found: Rollout, note: RevisionNote) -> Object:
-    name = revision_name(found.metadata.name, note.mark)
-    kept = session.client.get(REVISIONS, name, namespace=found.metadata.namespace)
+def _template(session: Session, rollout: Rollout, note: RevisionNote) -> Object:
+    name = revision_name(rollout.metadata.name, note.mark)
+    kept = session.client.get(REVISIONS, name, namespace=rollout.metadata.namespace)
     template: Object = kept["spec"]["template"]
     return template
 
 
-def _restore(session: Session, found: Rollout, template: Object, *, is_dry: bool) -> None:
+def _restore(session: Session, rollout: Rollout, template: Object, *, is_dry: bool) -> None:
     """Writes a template to the workload, or to the object that it stands for."""
-    client, namespace = session.client, found.metadata.namespace
-    workload = client.get(WORKLOADS, workload_of(found), namespace=namespace)
+    client, namespace = session.client, rollout.metadata.namespace
+    workload = client.get(WORKLOADS, workload_of(rollout), namespace=namespace)
     first, *others = template["manifests"]
     source = workload["spec"].get("source")
     if source:
@@ -195,16 +195,16 @@ def _restore(session: Session, found: Rollout, template: Object, *, is_dry: bool
     client.replace({**workload, "spec": spec}, dry_run=is_dry)
 
 
-def _label(found: Rollout) -> str:
-    return f"rollout.serving.fairway.dev/{found.metadata.name}"
+def _label(rollout: Rollout) -> str:
+    return f"rollout.serving.fairway.dev/{rollout.metadata.name}"
 
 
 def _dry(dry_run: str) -> str:
     return " (server dry run)" if dry_run == "server" else ""
 
 
-def _patch(session: Session, found: Rollout, patch: Object, past: str, dry_run: str) -> int:
-    metadata = found.metadata
+def _patch(session: Session, rollout: Rollout, patch: Object, past: str, dry_run: str) -> int:
+    metadata = rollout.metadata
     session.client.patch(
         ROLLOUTS,
         metadata.name,
@@ -212,5 +212,5 @@ def _patch(session: Session, found: Rollout, patch: Object, past: str, dry_run: 
         namespace=metadata.namespace,
         dry_run=dry_run == "server",
     )
-    terminal.write([f"{_label(found)} {past}{_dry(dry_run)}"])
+    terminal.write([f"{_label(rollout)} {past}{_dry(dry_run)}"])
     return 0

@@ -107,7 +107,7 @@ def follow(session: Session, rollout: Rollout, *, generation: int, seconds: floa
 async def _follow(
     client: AsyncClient, rollout: Rollout, generation: int, seconds: float | None
 ) -> int:
-    metadata, told = rollout.metadata, ""
+    metadata, last_line = rollout.metadata, ""
     scope = Scope(namespace=metadata.namespace, fields=f"metadata.name={metadata.name}")
     async with asyncio.timeout(seconds), aclosing(client.watch(ROLLOUTS, scope=scope)) as events:
         async for event in events:
@@ -115,12 +115,12 @@ async def _follow(
                 raise Failure(f'rollout "{metadata.name}" was deleted')
             if event.type == "BOOKMARK":
                 continue
-            found = _read(event.object)
-            code = outcome(found, generation)
-            line = sentence(found)
-            if line != told and (code is not None or found.status.phase != "Completed"):
+            result = _read(event.object)
+            code = outcome(result, generation)
+            line = sentence(result)
+            if line != last_line and (code is not None or result.status.phase != "Completed"):
                 terminal.write([line])
-                told = line
+                last_line = line
             if code is not None:
                 return code
     return 1
@@ -129,12 +129,12 @@ async def _follow(
 def generation_of(session: Session, rollout: Rollout) -> int:
     """The generation of the service, which a status must have seen to speak of it."""
     try:
-        found = session.client.get(
+        known = session.client.get(
             WORKLOADS, workload_of(rollout), namespace=rollout.metadata.namespace
         )
     except NotFound:
         return 0
-    return int(found["metadata"].get("generation") or 0)
+    return int(known["metadata"].get("generation") or 0)
 
 
 def rows(rollout: Rollout) -> Iterator[list[str]]:

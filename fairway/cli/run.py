@@ -178,13 +178,13 @@ def _interrupted(session: Session, made: Object) -> int:
 
 
 def _environment(pairs: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+    environment = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not _VARIABLE.fullmatch(key):
             raise click.UsageError(f"--env: {pair!r} is not KEY=VALUE")
-        found[key] = value
-    return found
+        environment[key] = value
+    return environment
 
 
 def _folder(session: Session, given: str | None) -> str:

@@ -49,8 +49,8 @@ def grid(table: Object, view: View) -> Grid:
 
 def metadata(row: Object) -> Object:
     """The metadata of a row's object."""
-    found: Object = (row.get("object") or {}).get("metadata") or {}
-    return found
+    result: Object = (row.get("object") or {}).get("metadata") or {}
+    return result
 
 
 def _before(row: Object, view: View) -> list[str]:

@@ -45,9 +45,11 @@ def dump(*, output: str, form: str | None) -> int:
 
     `fairway plan -f FILE` reads it, and plans for the moment at which it was taken.
     """
-    found = current().client.ask("fleets.fairway.dev", "fleet", "snapshot")
+    answer = current().client.ask("fleets.fairway.dev", "fleet", "snapshot")
     is_yaml = form == "yaml" or (form is None and output.endswith((".yaml", ".yml")))
-    text = yaml.safe_dump(found, sort_keys=False) if is_yaml else json.dumps(found, indent=1) + "\n"
+    text = (
+        yaml.safe_dump(answer, sort_keys=False) if is_yaml else json.dumps(answer, indent=1) + "\n"
+    )
     if output == "-":
         click.echo(text, nl=False)
         return 0
@@ -55,7 +57,7 @@ def dump(*, output: str, form: str | None) -> int:
         Path(output).write_text(text)
     except OSError as error:
         raise Failure(f"cannot write {output}: {error.strerror}") from error
-    say(f"{len(found.get('items') or ())} objects written to {output}")
+    say(f"{len(answer.get('items') or ())} objects written to {output}")
     return 0
 
 
@@ -85,21 +87,21 @@ def replay(*, place: Path, output: str) -> int:
         files = segments(place / "decisions")
     if not files:
         raise Failure(f"there is no record of decisions in {place}")
-    found: list[tuple[Path, Replay]] = []
+    result: list[tuple[Path, Replay]] = []
     for file in files:
         try:
-            found.append((file, again(read_segment(file))))
+            result.append((file, again(read_segment(file))))
         except (OSError, ValueError, KeyError) as error:
             raise Failure(f"{file} is not a record of decisions: {error}") from error
         except Exception as error:
             if type(error).__module__ == "zlib":
                 raise Failure(f"{file} is not a record of decisions") from error
             raise
-    _show(found, output)
-    return 1 if any(replay.differences for _, replay in found) else 0
+    _show(result, output)
+    return 1 if any(replay.differences for _, replay in result) else 0
 
 
-def _show(found: list[tuple[Path, Replay]], output: str) -> None:
+def _show(items: list[tuple[Path, Replay]], output: str) -> None:
     if output == "json":
         segments = [
             {
@@ -108,11 +110,11 @@ def _show(found: list[tuple[Path, Replay]], output: str) -> None:
                 "decisions": replay.decisions,
                 "differences": replay.differences,
             }
-            for file, replay in found
+            for file, replay in items
         ]
         click.echo(json.dumps({"segments": segments}, indent=2))
         return
-    for file, replay in found:
+    for file, replay in items:
         different = len(replay.differences)
         verdict = f"{different} differ" if different else "all the same"
         counts = f"{replay.plans} plans with {replay.decisions} decisions made again"

@@ -128,12 +128,12 @@ def wrapped(obj: Object, kinds: Kinds) -> Object:
     """A Workload whose template is the object, named as the hub would name it."""
     if not (obj.get("metadata") or {}).get("name"):
         raise Failure(f"a {obj['kind']} has no metadata.name")
-    found = as_workload(obj, kinds)
-    if found is None:
+    result = as_workload(obj, kinds)
+    if result is None:
         raise Failure(f"{obj['kind']} {obj['metadata']['name']} belongs to another object")
     name = f"{obj['kind'].lower()}-{obj['metadata']['name']}"
-    spec = {key: value for key, value in found["spec"].items() if key != "source"}
-    return {**found, "metadata": {**found["metadata"], "name": name}, "spec": spec}
+    spec = {key: value for key, value in result["spec"].items() if key != "source"}
+    return {**result, "metadata": {**result["metadata"], "name": name}, "spec": spec}
 
 
 def _check(obj: Object, kinds: Kinds) -> None:
@@ -190,10 +190,10 @@ def _at_home(session: Session, obj: Object) -> Object:
 
 def _queue_of(obj: Object) -> str:
     for field in ("labels", "annotations"):
-        found = obj["metadata"].get(field) or {}
+        result = obj["metadata"].get(field) or {}
         for key in QUEUE:
-            if found.get(key):
-                return str(found[key])
+            if result.get(key):
+                return str(result[key])
     return ""
 
 

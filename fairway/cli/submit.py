@@ -96,13 +96,13 @@ def _wait(made: list[Submitted], seconds: float | None, *, with_logs: bool) -> i
     session = current()
     deadline = None if seconds is None else time.monotonic() + seconds
     try:
-        found = [
+        result = [
             await_workload(session, submitted, _left(deadline))
             for submitted in made
             if submitted.workload
         ]
         wish = follow.Wish(seconds=_left(deadline), with_logs=with_logs)
-        ended = follow.follow(session, found, wish)
+        ended = follow.follow(session, result, wish)
     except TimeoutError:
         say("error: timed out; it goes on by itself")
         return workloads.TIMED_OUT

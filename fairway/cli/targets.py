@@ -81,22 +81,22 @@ def named(
     session: Session, targets: Sequence[Target], *, labels: str = "", fields: str = ""
 ) -> list[Target]:
     """The targets with names; those without are replaced by what the selectors find."""
-    found: list[Target] = []
+    result: list[Target] = []
     for target in targets:
         if target.name:
-            found.append(target)
+            result.append(target)
             continue
         scope = Scope(namespace=target.namespace, labels=labels, fields=fields)
         for item in session.client.list(target.served, scope=scope).items:
             metadata = item["metadata"]
-            found.append(
+            result.append(
                 Target(
                     served=target.served,
                     name=metadata["name"],
                     namespace=metadata.get("namespace"),
                 )
             )
-    return found
+    return result
 
 
 def _slashed(session: Session, word: str) -> Target:

@@ -59,8 +59,8 @@ def top(*, what: str, once: bool, interval: float, all_namespaces: bool, output:
     session = current()
     namespace = None if all_namespaces else session.namespace
     if output not in {"table", "wide"}:
-        found = [_plain(session, what or "clusters", namespace)]
-        click.echo(render_objects.render(output, found, is_single=True))
+        result = [_plain(session, what or "clusters", namespace)]
+        click.echo(render_objects.render(output, result, is_single=True))
         return 0
 
     def draw() -> Lines:
@@ -126,11 +126,11 @@ def _fleet_object(session: Session) -> tuple[Mapping[str, object], Mapping[str, 
 
 
 def _clusters(session: Session, namespace: str | None) -> Lines:
-    clusters, found = _rooms(session)
+    clusters, rooms = _rooms(session)
     states = {cluster.metadata.name: _state(cluster) for cluster in clusters}
     rows = []
     for name in sorted(states):
-        mine = [room for room in found if room.cluster == name]
+        mine = [room for room in rooms if room.cluster == name]
         for at, room in enumerate(mine):
             head = [name, states[name]] if at == 0 else [" ", " "]
             rows.append([*head, *_room(room)])
@@ -170,23 +170,23 @@ def _queues(session: Session, namespace: str | None) -> Lines:
 
 def _workloads(session: Session, namespace: str | None) -> Lines:
     """Those that hold something, the largest first; then those that wait, the oldest first."""
-    found = _live(session, namespace)
-    if not found:
+    workloads = _live(session, namespace)
+    if not workloads:
         return ["No workloads run or wait" + (f" in namespace {namespace}." if namespace else ".")]
     with_namespace = namespace is None
-    rows = [_workload(entry) for entry in found[:ROWS_MOST]]
+    rows = [_workload(entry) for entry in workloads[:ROWS_MOST]]
     grid = Grid(
         RUNNING if with_namespace else RUNNING[1:],
         rows if with_namespace else [row[1:] for row in rows],
     )
-    more = len(found) - len(rows)
+    more = len(workloads) - len(rows)
     return [*render_table.lines(grid), *([f"and {more} more"] if more > 0 else [])]
 
 
 def _live(session: Session, namespace: str | None) -> list[Object]:
     items = session.client.list(WORKLOADS, scope=Scope(namespace=namespace)).items
-    found = [entry for entry in items if phase_of(entry) not in OVER]
-    return sorted(found, key=_rank)
+    result = [entry for entry in items if phase_of(entry) not in OVER]
+    return sorted(result, key=_rank)
 
 
 def _rank(workload: Object) -> tuple[bool, float, str, str]:
@@ -228,12 +228,12 @@ def _plain(session: Session, what: str, namespace: str | None) -> Object:
             ]
             return {"workloads": rows}
         case _:
-            clusters, found = _rooms(session)
-            return {"clusters": [_plain_cluster(cluster, found) for cluster in clusters]}
+            clusters, rooms = _rooms(session)
+            return {"clusters": [_plain_cluster(cluster, rooms) for cluster in clusters]}
 
 
-def _plain_cluster(cluster: Cluster, found: Sequence[Room]) -> Object:
-    mine = [room for room in found if room.cluster == cluster.metadata.name]
+def _plain_cluster(cluster: Cluster, rooms: Sequence[Room]) -> Object:
+    mine = [room for room in rooms if room.cluster == cluster.metadata.name]
     return {
         "name": cluster.metadata.name,
         "state": _state(cluster),

@@ -67,14 +67,14 @@ def wait(  # noqa: PLR0913 - one parameter for each option
         raise Failure("say which ones: give names, a selector with -l, or --all")
     if all_namespaces:
         targets = [Target(served=target.served, name=target.name) for target in targets]
-    found = named(session, targets, labels=selector, fields=field_selector)
-    if not found:
+    result = named(session, targets, labels=selector, fields=field_selector)
+    if not result:
         if isinstance(goal, Gone):
             return 0
         raise Failure("no matching resources found")
     deadline = time.monotonic() + (A_WEEK if timeout < 0 else timeout)
     failures = 0
-    for target in found:
+    for target in result:
         left = 0.0 if timeout == 0 else max(deadline - time.monotonic(), 0.001)
         try:
             wait_for(session, target, goal, left)

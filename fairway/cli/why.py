@@ -41,53 +41,53 @@ def show(session: Session, word: str, output: str = "table") -> int:
         terminal.write([_sentence(workload, workloads.line(workload))])
         return 0
     try:
-        found = session.client.ask(WORKLOADS, name, "explain", namespace=namespace)
+        answer = session.client.ask(WORKLOADS, name, "explain", namespace=namespace)
     except NotFound:
         # It came to its end, or began, just now.
         terminal.write([_sentence(workload, workloads.line(workloads.find(session, word)))])
         return 0
     if output not in {"table", "wide"}:
-        click.echo(render_objects.render(output, [found], is_single=True))
+        click.echo(render_objects.render(output, [answer], is_single=True))
         return 0
-    terminal.write(list(lines(workload, found)))
+    terminal.write(list(lines(workload, answer)))
     return 0
 
 
-def lines(workload: Object, found: Object) -> Iterator[Text | str]:
+def lines(workload: Object, body: Object) -> Iterator[Text | str]:
     """An explanation for people."""
-    if found.get("state") == "Runs":
+    if body.get("state") == "Runs":
         yield _sentence(workload, workloads.line(workload, with_time=True))
-        yield from _tried(found)  # for replicas that have no place yet
+        yield from _tried(body)  # for replicas that have no place yet
         return
-    if found.get("state") in {"Starts", "Impossible"}:
-        yield _sentence(workload, str(found.get("message") or ""))
+    if body.get("state") in {"Starts", "Impossible"}:
+        yield _sentence(workload, str(body.get("message") or ""))
         return
-    queue = found.get("queue")
+    queue = body.get("queue")
     yield _sentence(workload, f"waits in queue {queue}" if queue else "waits")
     yield ""
-    yield from _facts(found)
-    yield from _tried(found)
-    if remedies := found.get("remedies"):
+    yield from _facts(body)
+    yield from _tried(body)
+    if remedies := body.get("remedies"):
         yield ""
         yield Text("What would help:", style="bold")
         yield from (f"  - it {remedy['message']}" for remedy in remedies)
 
 
-def _facts(found: Object) -> Iterator[Text]:
-    needs, nearest = found.get("needs"), found.get("nearest")
+def _facts(facts: Object) -> Iterator[Text]:
+    needs, nearest = facts.get("needs"), facts.get("nearest")
     if needs:
         between = " " if needs["of"] in ("pod", "pods") else f" {_TIMES} "
         yield _pair("Needs", f"{needs['amount']}{between}{needs['of']}")
     if nearest:
         short = "not together" if nearest["short"] == "0" else f"{nearest['short']} short"
         yield _pair("Nearest", f"{nearest['cluster']}, {nearest['free']} free ({short})")
-    if quota := found.get("quota"):
+    if quota := facts.get("quota"):
         yield _pair("Quota", str(quota["message"]))
-    if position := found.get("position"):
-        yield _pair("Position", f"{position} of {found.get('waiting', position)}")
-    expected = found.get("expected") or {}
+    if position := facts.get("position"):
+        yield _pair("Position", f"{position} of {facts.get('waiting', position)}")
+    expected = facts.get("expected") or {}
     if (start := expected.get("start")) is not None:
-        yield _pair("Expected", _expected(expected, float(start), float(found["now"])))
+        yield _pair("Expected", _expected(expected, float(start), float(facts["now"])))
 
 
 def _expected(expected: Object, start: float, now: float) -> str:
@@ -101,10 +101,10 @@ def _expected(expected: Object, start: float, now: float) -> str:
     return f"{when}, when {because} ends" if because else when
 
 
-def _tried(found: Object) -> Iterator[Text | str]:
+def _tried(body: Object) -> Iterator[Text | str]:
     """Each reason once, under the rung of the ladder that it was met on."""
     by_rung: dict[str, dict[str, None]] = {}
-    for reason in found.get("reasons") or ():
+    for reason in body.get("reasons") or ():
         by_rung.setdefault(str(reason.get("rung") or ""), {})[str(reason["message"])] = None
     if not by_rung:
         return

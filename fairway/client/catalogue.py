@@ -66,18 +66,18 @@ class Catalogue:
 
     def resolve(self, word: str) -> Served:
         """The kind that a word means."""
-        found = self._find(word)
-        if found is None:
+        resource = self._find(word)
+        if resource is None:
             raise UnknownKind(
                 f'the server doesn\'t have a resource type "{word}"{self._like(word)}'
             )
-        return found
+        return resource
 
     def expand(self, word: str) -> list[Served]:
         """The kinds that a word means: one, or all of a category."""
-        found = self._find(word)
-        if found is not None:
-            return [found]
+        match = self._find(word)
+        if match is not None:
+            return [match]
         members = [
             resource for resource in self._preferred() if word.lower() in resource.categories
         ]

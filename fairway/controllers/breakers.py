@@ -78,8 +78,8 @@ class Breakers:
                 return replace(self, price=counter)
 
     def of(self, name: Name) -> Counter:
-        found: Counter = getattr(self, _FIELDS[name])
-        return found
+        counter: Counter = getattr(self, _FIELDS[name])
+        return counter
 
     def amount(self, name: Name, now: float) -> int:
         """What is held against the limit: what was done in the past hour; of money what all nodes
@@ -102,12 +102,12 @@ class Breakers:
 
     def looked_at(self, limits: Limits, now: float) -> Breakers:
         """With the moments at which breakers opened, or forgotten where they closed."""
-        found = self
+        breakers = self
         for name in NAMES:
             counter = self.of(name)
             since = (counter.open_since or now) if self.is_open(name, limits, now) else None
-            found = found._with(name, replace(counter, open_since=since))
-        return found
+            breakers = breakers._with(name, replace(counter, open_since=since))
+        return breakers
 
     def closes_at(self, limits: Limits, now: float) -> float | None:
         """When the next open breaker may close."""
@@ -121,20 +121,20 @@ class Breakers:
 
     def status(self, limits: Limits, now: float) -> tuple[BreakerStatus, ...]:
         """What `Fleet.status.breakers` says: only breakers that have a limit."""
-        found = []
+        breaker_status = []
         for name in NAMES:
             if _limit(name, limits) is None:
                 continue
             counter = self.of(name)
             since = counter.open_since
-            found.append(
+            breaker_status.append(
                 BreakerStatus(
                     name=name,
                     past_hour=Quantity(self.amount(name, now)),
                     open_since=datetime.fromtimestamp(since, UTC) if since is not None else None,
                 )
             )
-        return tuple(found)
+        return tuple(breaker_status)
 
 
 _FIELDS: dict[Name, str] = {
@@ -159,12 +159,12 @@ def _limit(name: Name, limits: Limits) -> int | None:
 
 def restored(statuses: tuple[BreakerStatus, ...], now: float) -> Breakers:
     """What a hub that starts takes over: all of the past hour, as if it had just happened."""
-    found = Breakers()
+    breakers = Breakers()
     for status in statuses:
         counter = Counter(open_since=status.open_since.timestamp() if status.open_since else None)
         if status.name == "Price":
-            found = found.counted("Price", now, price=status.past_hour)
+            breakers = breakers.counted("Price", now, price=status.past_hour)
         else:
             counter = counter.add(status.past_hour.nanos, now)
-        found = found._with(status.name, counter)
-    return found
+        breakers = breakers._with(status.name, counter)
+    return breakers

@@ -99,8 +99,8 @@ class Cache:
         """An index of what is here, made for the first who asks and shared by all."""
         if kind not in self._indexes:
             self._indexes[kind] = kind(self)
-        found: Index = self._indexes[kind]
-        return found
+        result: Index = self._indexes[kind]
+        return result
 
     def names(self, kind: ResourceKey) -> list[Name]:
         return self._mirrors[kind].names()

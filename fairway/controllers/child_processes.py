@@ -41,8 +41,8 @@ async def start_python(module: str) -> Process:
 
 def _environment() -> dict[str, str]:
     """That of the hub; an empty entry in PYTHONPATH, as `:/opt/lib` has, is the current folder."""
-    found = dict(os.environ)
-    if "PYTHONPATH" in found:
-        entries = found["PYTHONPATH"].split(os.pathsep)
-        found["PYTHONPATH"] = os.pathsep.join(entry for entry in entries if entry)
-    return found
+    environment = dict(os.environ)
+    if "PYTHONPATH" in environment:
+        entries = environment["PYTHONPATH"].split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join(entry for entry in entries if entry)
+    return environment

@@ -18,8 +18,8 @@ class PodSet(msgspec.Struct, frozen=True, rename="camel"):
     def gpus(self) -> int:
         """Of all its pods, in thousandths."""
         nanos = sum(
-            Quantity.of(told).nanos
-            for resource, told in self.requests.items()
+            Quantity.of(amount).nanos
+            for resource, amount in self.requests.items()
             if is_accelerator(resource)
         )
         return nanos * self.count // MILLI

@@ -93,15 +93,15 @@ class Migrations:
         page = Page(limit=_PAGE)
         while True:
             try:
-                found = await self._store.list(kind, EVERYTHING, page)
+                listing = await self._store.list(kind, EVERYTHING, page)
             except Expired:
                 page = Page(limit=_PAGE)  # it took too long; what is written is not written again
                 continue
-            for stored in found.items:
+            for stored in listing.items:
                 yield stored.object()
-            if not found.continue_from:
+            if not listing.continue_from:
                 return
-            page = Page(limit=_PAGE, continue_from=found.continue_from)
+            page = Page(limit=_PAGE, continue_from=listing.continue_from)
 
     async def _write(self, kind: ResourceKey, metadata: JsonObject) -> int:
         """Writes an object as it is; how many were written."""
@@ -109,12 +109,12 @@ class Migrations:
         patch = Patch(type="merge", body={"metadata": seen})
         namespace = metadata.get("namespace", "")
         try:
-            found, _ = await self._store.patch(
+            stored, _ = await self._store.patch(
                 kind, metadata["name"], patch, namespace=namespace, write=_WRITE
             )
         except (Conflict, NotFound):
             return 0
-        return int(found.object()["metadata"]["resourceVersion"] != seen["resourceVersion"])
+        return int(stored.object()["metadata"]["resourceVersion"] != seen["resourceVersion"])
 
     async def _conclude(self, definition: JsonObject) -> None:
         """Says that no earlier version is kept, unless the definition was changed meanwhile."""

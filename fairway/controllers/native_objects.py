@@ -155,8 +155,8 @@ class Natives:
         elif _SOURCE in stored.raw:
             workload = self._cache.get(Workload, name[1], name[0])
             if workload is not None and workload.spec.source is not None:
-                found = workload.spec.source
-                source = (found.api_version, found.kind, name[0], found.name)
+                reference = workload.spec.source
+                source = (reference.api_version, reference.kind, name[0], reference.name)
                 self._standing[name] = source
                 if workload.status.phase == "Failed":
                     self._loop.mark(source)  # only now may the object say so
@@ -179,60 +179,60 @@ class Natives:
         stored = mirror.get((namespace, name)) if mirror is not None else None
         if stored is None:
             return None  # its workload goes with it
-        found = {"apiVersion": api_version, "kind": kind, **stored.object()}
-        known = self._kinds.of(found)
-        if found["metadata"].get("deletionTimestamp") or known is None:
+        result = {"apiVersion": api_version, "kind": kind, **stored.object()}
+        known = self._kinds.of(result)
+        if result["metadata"].get("deletionTimestamp") or known is None:
             return None  # a rule that is taken away stops nothing
         try:
-            wanted = as_workload(self._with_queue(found), self._kinds)
+            wanted = as_workload(self._with_queue(result), self._kinds)
         except Invalid as fault:
-            await self._notes.warn(found, "InvalidWorkload", str(fault))
+            await self._notes.warn(result, "InvalidWorkload", str(fault))
             return None
         workload_name = native_workload_name(kind, name)
         if wanted is None:
-            await self._drop(namespace, workload_name, found)
+            await self._drop(namespace, workload_name, result)
             return None
         existing = self._cache.get(Workload, workload_name, namespace)
-        if existing is not None and not _stands_for(existing, found):
-            await self._notes.warn(found, "NameTaken", _TAKEN.format(workload_name))
+        if existing is not None and not _stands_for(existing, result):
+            await self._notes.warn(result, "NameTaken", _TAKEN.format(workload_name))
             return self._clock.now() + _TAKEN_SECONDS
-        if existing is None and not self._may_be_run(found, known):
-            await self._notes.warn(found, "NotHeldBack", advice(known))
+        if existing is None and not self._may_be_run(result, known):
+            await self._notes.warn(result, "NotHeldBack", advice(known))
             return None  # it is looked at again when it changes
-        await self._keep(wanted, workload_name, found, existing)
-        await self._write_status(found, workload_name)
+        await self._keep(wanted, workload_name, result, existing)
+        await self._write_status(result, workload_name)
         return None
 
-    def _may_be_run(self, found: JsonObject, kind: Kind) -> bool:
+    def _may_be_run(self, body: JsonObject, kind: Kind) -> bool:
         """Whether nobody else would run it, so that it can't run twice."""
-        return self._is_alone or is_held_back(found, kind)
+        return self._is_alone or is_held_back(body, kind)
 
-    def _with_queue(self, found: JsonObject) -> JsonObject:
+    def _with_queue(self, body: JsonObject) -> JsonObject:
         """The object as if it named the default queue of its namespace, where it names none."""
-        metadata = found["metadata"] if self._is_alone else _without_kueue(found["metadata"])
-        found = {**found, "metadata": metadata}
+        metadata = body["metadata"] if self._is_alone else _without_kueue(body["metadata"])
+        body = {**body, "metadata": metadata}
         labels = metadata.get("labels") or {}
         named = {**(metadata.get("annotations") or {}), **labels}
         namespace = self._namespaces.get(("", metadata.get("namespace", "")))
         if namespace is None or any(key in named for key in QUEUE):
-            return found
+            return body
         queue = (namespace.object()["metadata"].get("labels") or {}).get(DEFAULT_QUEUE)
         if not queue:
-            return found
-        return {**found, "metadata": {**metadata, "labels": {**labels, QUEUE[0]: queue}}}
+            return body
+        return {**body, "metadata": {**metadata, "labels": {**labels, QUEUE[0]: queue}}}
 
     async def _keep(
-        self, wanted: JsonObject, name: str, found: JsonObject, existing: Workload | None
+        self, wanted: JsonObject, name: str, object_: JsonObject, existing: Workload | None
     ) -> None:
         """Makes the workload of an object what the object says."""
         metadata = {
             key: value for key, value in wanted["metadata"].items() if key != "creationTimestamp"
         }
         owner = {
-            "apiVersion": found["apiVersion"],
-            "kind": found["kind"],
-            "name": found["metadata"]["name"],
-            "uid": found["metadata"]["uid"],
+            "apiVersion": object_["apiVersion"],
+            "kind": object_["kind"],
+            "name": object_["metadata"]["name"],
+            "uid": object_["metadata"]["uid"],
             "controller": True,
             "blockOwnerDeletion": True,
         }
@@ -285,42 +285,42 @@ class Natives:
                 write=_WRITE,
             )
 
-    async def _drop(self, namespace: str, name: str, found: JsonObject) -> None:
+    async def _drop(self, namespace: str, name: str, body: JsonObject) -> None:
         """Its queue was taken away: the workload that stood for it is stopped."""
         workload = self._cache.get(Workload, name, namespace)
         if workload is None or workload.metadata.deletion_timestamp is not None:
             return
         if any(
-            owner.uid == found["metadata"]["uid"] for owner in workload.metadata.owner_references
+            owner.uid == body["metadata"]["uid"] for owner in workload.metadata.owner_references
         ):
             await self._delete(workload)
 
-    async def _write_status(self, found: JsonObject, name: str) -> None:
+    async def _write_status(self, body: JsonObject, name: str) -> None:
         """Writes what the clusters say of it to the object, where it changed."""
-        kind = self._kinds.of(found)
-        workload = self._cache.get(Workload, name, found["metadata"]["namespace"])
+        kind = self._kinds.of(body)
+        workload = self._cache.get(Workload, name, body["metadata"]["namespace"])
         if kind is None or workload is None:
             return
         statuses = self._statuses(workload)
         if not statuses:
             return
-        status = kind.merged(found, statuses)
+        status = kind.merged(body, statuses)
         if isinstance(kind, Job):
             has_failed = workload.status.phase == "Failed"
-            before = found.get("status") or {}
+            before = body.get("status") or {}
             status = job_status.following(status, before, has_failed=has_failed)
-        if same(status, found.get("status")):
+        if same(status, body.get("status")):
             return
         try:
             await self._store.update(
-                resource_of(found["apiVersion"], found["kind"]),
-                {**found, "status": status},
-                namespace=found["metadata"]["namespace"],
+                resource_of(body["apiVersion"], body["kind"]),
+                {**body, "status": status},
+                namespace=body["metadata"]["namespace"],
                 subresource="status",
                 write=_WRITE,
             )
         except Invalid as fault:
-            _log.warning("the status of %s was refused: %s", found["metadata"]["name"], fault)
+            _log.warning("the status of %s was refused: %s", body["metadata"]["name"], fault)
 
     def _statuses(self, workload: Workload) -> dict[str, JsonObject]:
         """The status of the object in each cluster that has a part of it."""
@@ -328,15 +328,15 @@ class Natives:
         placements = status.claim.placements if status.claim else ()
         clusters = {placement.cluster for placement in placements}
         clusters.update(cluster for attempt in status.history[-1:] for cluster in attempt.clusters)
-        found: dict[str, JsonObject] = {}
+        statuses: dict[str, JsonObject] = {}
         for cluster in sorted(clusters):
             name = work_name(metadata.namespace, metadata.name)
             work = self._cache.get(Work, name, work_namespace(cluster))
             if work is not None:
                 value = _feedback(work)
                 if value is not None:
-                    found[cluster] = value
-        return found
+                    statuses[cluster] = value
+        return statuses
 
 
 def _without_kueue(metadata: JsonObject) -> JsonObject:
@@ -349,13 +349,13 @@ def _without_kueue(metadata: JsonObject) -> JsonObject:
     return made
 
 
-def _stands_for(workload: Workload, found: JsonObject) -> bool:
+def _stands_for(workload: Workload, stands: JsonObject) -> bool:
     """Whether a workload says of itself that it stands for an object, this one or an earlier."""
     source = workload.spec.source
-    if source is None or (source.kind, source.name) != (found["kind"], found["metadata"]["name"]):
+    if source is None or (source.kind, source.name) != (stands["kind"], stands["metadata"]["name"]):
         return False
     # The same object is served in several versions of its group.
-    group: str = found["apiVersion"].rpartition("/")[0]
+    group: str = stands["apiVersion"].rpartition("/")[0]
     return source.api_version.rpartition("/")[0] == group
 
 
@@ -364,6 +364,6 @@ def _feedback(work: Work) -> JsonObject | None:
     for manifest in work.status.manifests:
         for value in manifest.feedback:
             if value.name == STATUS_FEEDBACK and value.type == "Json":
-                found: Any = msgspec.json.decode(value.value)
-                return found if isinstance(found, dict) else None
+                decoded: Any = msgspec.json.decode(value.value)
+                return decoded if isinstance(decoded, dict) else None
     return None

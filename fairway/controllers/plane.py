@@ -259,28 +259,28 @@ class ControlPlane:
         self, namespace: str, name: str, may: MayLook | None = None
     ) -> dict[str, Any] | None:
         """Why a workload waits, for somebody who may look into some namespaces; None: its own."""
-        found = await self.scheduler.explain(f"{namespace}/{name}")
-        if found is None:
+        explanation = await self.scheduler.explain(f"{namespace}/{name}")
+        if explanation is None:
             return None
-        return discreet_explanation(found, may or within(namespace)).render()
+        return discreet_explanation(explanation, may or within(namespace)).render()
 
     async def decisions(self, workload: str, most: int) -> list[dict[str, Any]]:
         """What was decided lately, of everybody or of one workload, the latest last."""
-        found: list[dict[str, Any]] = []
+        result: list[dict[str, Any]] = []
         for decision in reversed(self.planner.decisions):
             steps = [
                 step for step in decision["steps"] if not workload or _concerns(step, workload)
             ]
             if steps:
-                found.append({"now": decision["now"], "steps": steps})
-            if len(found) >= most:
+                result.append({"now": decision["now"], "steps": steps})
+            if len(result) >= most:
                 break
-        return found[::-1]
+        return result[::-1]
 
     async def standing(self) -> dict[str, Any]:
-        found = await self.scheduler.standings()
-        fair = fair_of(found)
-        queues = [{**queue.render(), "fair": round(fair[queue.queue], 3)} for queue in found]
+        standings = await self.scheduler.standings()
+        fair = fair_of(standings)
+        queues = [{**queue.render(), "fair": round(fair[queue.queue], 3)} for queue in standings]
         return {"now": self._clock.now(), "queues": queues}
 
     async def share(self, namespace: str, name: str) -> dict[str, Any]:
@@ -329,9 +329,9 @@ def _highest_term(cache: Cache) -> int:
     highest = 0
     for kind in (WORKLOADS, WORKS):
         for _, stored in cache.mirror(kind).items():
-            found = _dated(stored.raw)
-            claimed = found.status.claim.term if found.status.claim else 0
-            highest = max(highest, found.spec.term, found.status.term, claimed)
+            dated = _dated(stored.raw)
+            claimed = dated.status.claim.term if dated.status.claim else 0
+            highest = max(highest, dated.spec.term, dated.status.term, claimed)
     return highest
 
 

@@ -59,12 +59,12 @@ class Shadows:
                     _log.debug("what shadowed clusters would get was not told: %s", fault)
 
     async def _look(self, clusters: list[Cluster]) -> None:
-        found = await self._scheduler.shadow()
+        result = await self._scheduler.shadow()
         for cluster in clusters:
             name = cluster.metadata.name
             if cluster.spec.mode == "Shadow":
-                await self._tell(name, found.get(name, []))
-                await self._note(name, found.get(name, []))
+                await self._tell(name, result.get(name, []))
+                await self._note(name, result.get(name, []))
             elif _condition(cluster):
                 await self._tell(name, None)
 

@@ -174,14 +174,14 @@ class Terms:
             stored = await self._store.get(LEASES, NAME, self._settings.namespace)
         except NotFound:
             return self._is_over(self._lease) and await self._make()
-        found = stored.object()
+        result = stored.object()
         before = self._lease
-        if before is None or _version(before) != _version(found):
-            self._lease, self._seen_at = found, self._clock.monotonic()
-            self._highest = max(self._highest, _term(found))
-        if not self._may_take(found, is_first_look=before is None):
+        if before is None or _version(before) != _version(result):
+            self._lease, self._seen_at = result, self._clock.monotonic()
+            self._highest = max(self._highest, _term(result))
+        if not self._may_take(result, is_first_look=before is None):
             return False
-        self.term = _term(found)
+        self.term = _term(result)
         try:
             await self._write(self.term + 1)
         except NotLeader:

@@ -181,10 +181,10 @@ class _Line:
 
     def _set_aside_with(self, workload: Workload) -> Sequence[Reason] | None:
         likeness = workload.likeness
-        found = self.set_aside.get(likeness)
-        if found is None and self.desk.reservations:
-            found = self.set_aside.get((likeness, workload.limit_seconds))
-        return found
+        reasons = self.set_aside.get(likeness)
+        if reasons is None and self.desk.reservations:
+            reasons = self.set_aside.get((likeness, workload.limit_seconds))
+        return reasons
 
 
 def _verdict(desk: Desk, workload: Workload) -> Outcome:
@@ -225,7 +225,7 @@ def plan(
             line.steps.extend(moves)
         elif is_done and not is_paused:
             homeward = watched(desk, homeward)
-        found = Plan(
+        result = Plan(
             now=snapshot.now,
             steps=tuple(line.steps),
             waiting=tuple(sorted(line.waiting, key=attrgetter("workload"))),
@@ -241,7 +241,7 @@ def plan(
         homeward=homeward,
         is_done=is_done,
     )
-    return found, cursor
+    return result, cursor
 
 
 def _lines(snapshot: Snapshot, only: frozenset[str] | None) -> Mapping[str, Sequence[Workload]]:

@@ -42,8 +42,8 @@ class LabelColumn:
             code = self.values.index(value)
         except ValueError:
             return np.zeros(len(self.codes), dtype=np.bool_)
-        found: Mask = self.codes == code
-        return found
+        mask: Mask = self.codes == code
+        return mask
 
     def value(self, position: int) -> str | None:
         code = int(self.codes[position])
@@ -75,13 +75,13 @@ class Nodes:
 
     def has_labels(self, wanted: Sequence[tuple[str, str]]) -> Mask:
         """Which nodes have all these labels."""
-        found = np.ones(len(self.names), dtype=np.bool_)
+        mask = np.ones(len(self.names), dtype=np.bool_)
         for key, value in wanted:
             column = self.labels.get(key)
             if column is None:
                 return np.zeros(len(self.names), dtype=np.bool_)
-            found &= column.where(value)
-        return found
+            mask &= column.where(value)
+        return mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -216,8 +216,8 @@ class Bounds:
 
     def largest(self, column: Amounts | None) -> int:
         """Worked out again only where the largest was taken from."""
-        found = self._largest
-        if found is None:
+        number = self._largest
+        if number is None:
             most = 0 if column is None or not len(column) else int(column.max())
-            found = self._largest = most if most > 0 else 0
-        return found
+            number = self._largest = most if most > 0 else 0
+        return number

@@ -28,19 +28,19 @@ class Admit:
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        rendered: dict[str, Any] = {
             "action": "Admit",
             "workload": self.workload,
             "placements": [placement(other) for other in self.placed],
             "rung": self.rung,
         }
         if self.form:
-            found["alternative"] = self.form
+            rendered["alternative"] = self.form
         if self.waits_for:
-            found["waitsFor"] = list(self.waits_for)
+            rendered["waitsFor"] = list(self.waits_for)
         if self.scores:
-            found["scores"] = dict(self.scores)
-        return _with_reasons(found, self.reasons)
+            rendered["scores"] = dict(self.scores)
+        return _with_reasons(rendered, self.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +54,16 @@ class Preempt:
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        rendered: dict[str, Any] = {
             "action": "Preempt",
             "workload": self.workload,
             "for": self.for_,
         }
         if self.cluster:
-            found["cluster"] = self.cluster
+            rendered["cluster"] = self.cluster
         if self.lost_seconds:
-            found["lostSeconds"] = self.lost_seconds
-        return _with_reasons(found, self.reasons)
+            rendered["lostSeconds"] = self.lost_seconds
+        return _with_reasons(rendered, self.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Provision:
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        rendered: dict[str, Any] = {
             "action": "Provision",
             "workload": self.workload,
             "for": self.workload,
@@ -85,7 +85,7 @@ class Provision:
             "pool": self.pool,
             "count": self.count,
         }
-        return _with_reasons(found, self.reasons)
+        return _with_reasons(rendered, self.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Move:
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        rendered: dict[str, Any] = {
             "action": "Move",
             "workload": self.workload,
             "from": self.source,
@@ -108,8 +108,8 @@ class Move:
             "placements": [placement(self.placed)],
         }
         if self.stops_first:
-            found["stopsFirst"] = True
-        return _with_reasons(found, self.reasons)
+            rendered["stopsFirst"] = True
+        return _with_reasons(rendered, self.reasons)
 
 
 Step = Admit | Preempt | Provision | Move
@@ -139,14 +139,14 @@ class Reservation:
     starts_at: float | None = None  # when it is expected to start; None: not worked out this time
 
     def render(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        rendered: dict[str, Any] = {
             "workload": self.workload,
             "cluster": self.cluster,
             "flavors": list(self.flavors),
         }
         if self.starts_at is not None:
-            found["startsAt"] = self.starts_at
-        return found
+            rendered["startsAt"] = self.starts_at
+        return rendered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,44 +161,44 @@ class Plan:
     warnings: tuple[Reason, ...] = ()  # what is wrong with the fleet, whoever waits
 
     def render(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        rendered: dict[str, Any] = {
             "now": self.now,
             "steps": [step.render() for step in self.steps],
             "waiting": [waiting_workload.render() for waiting_workload in self.waiting],
         }
         if self.reservations:
-            found["reservations"] = [reservation.render() for reservation in self.reservations]
+            rendered["reservations"] = [reservation.render() for reservation in self.reservations]
         if self.choices:
-            found["choices"] = [dict(choice) for choice in self.choices]
+            rendered["choices"] = [dict(choice) for choice in self.choices]
         if self.warnings:
-            found["warnings"] = [warning.render() for warning in self.warnings]
-        return found
+            rendered["warnings"] = [warning.render() for warning in self.warnings]
+        return rendered
 
 
 def placement(placed: Placed) -> dict[str, Any]:
     """What goes to one cluster, in the form of the API."""
-    found: dict[str, Any] = {"cluster": placed.cluster}
+    result: dict[str, Any] = {"cluster": placed.cluster}
     if placed.group:
-        found["group"] = placed.group
+        result["group"] = placed.group
     if placed.replicas:
-        found["replicas"] = placed.replicas
+        result["replicas"] = placed.replicas
     if placed.tasks:
-        found["tasks"] = placed.tasks
-    found["podSets"] = [_pod_set(pods) for pods in placed.pods]
-    return found
+        result["tasks"] = placed.tasks
+    result["podSets"] = [_pod_set(pods) for pods in placed.pods]
+    return result
 
 
 def _pod_set(pods: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": pods.name, "count": pods.count}
+    result: dict[str, Any] = {"name": pods.name, "count": pods.count}
     flavors = {resource: flavor for resource, flavor in pods.flavors if flavor}
     if flavors:
-        found["flavors"] = flavors
+        result["flavors"] = flavors
     if pods.domains:
-        found["domains"] = {"level": pods.level, **dict(pods.domains)}
-    return found
+        result["domains"] = {"level": pods.level, **dict(pods.domains)}
+    return result
 
 
-def _with_reasons(found: dict[str, Any], reasons: tuple[Reason, ...]) -> dict[str, Any]:
+def _with_reasons(with_reasons: dict[str, Any], reasons: tuple[Reason, ...]) -> dict[str, Any]:
     if reasons:
-        found["reasons"] = [reason.render() for reason in reasons]
-    return found
+        with_reasons["reasons"] = [reason.render() for reason in reasons]
+    return with_reasons

@@ -98,11 +98,11 @@ class Desk:
     def candidates(self, workload: Workload) -> Candidates:
         policy, queue = self.snapshot.policy(workload), self.queue(workload)
         key = likeness(workload, policy, queue)
-        found = self._candidates.get(key)
-        if found is None:
-            found = candidates(workload, policy, queue, self.snapshot.facts.clusters, self.now)
-            self._candidates[key] = found
-        return found
+        known = self._candidates.get(key)
+        if known is None:
+            known = candidates(workload, policy, queue, self.snapshot.facts.clusters, self.now)
+            self._candidates[key] = known
+        return known
 
     def assignments(self, workload: Workload, form: Form) -> list[Assignment]:
         known = self._assignments.get(workload.queue)
@@ -111,11 +111,11 @@ class Desk:
             # Many queues have equal groups.
             known = self._by_groups.setdefault(groups, (groups, {}))
             self._assignments[workload.queue] = known
-        found = known[1].get(form.likeness)
-        if found is None:
-            found = assignments(form, known[0], self.snapshot.facts.flavors)
-            known[1][form.likeness] = found
-        return found
+        result = known[1].get(form.likeness)
+        if result is None:
+            result = assignments(form, known[0], self.snapshot.facts.flavors)
+            known[1][form.likeness] = result
+        return result
 
     def wants(
         self, cluster: str, assignment: Assignment, form: Form, *, is_bare: bool = False
@@ -198,13 +198,13 @@ class Desk:
 
     def no_victims(self, group: str, clusters: tuple[str, ...]) -> tuple[Reason, ...]:
         """Nobody in these clusters must yield."""
-        found = self._no_victims.get((group, clusters))
-        if found is None:
-            found = self._no_victims[group, clusters] = tuple(
+        reasons = self._no_victims.get((group, clusters))
+        if reasons is None:
+            reasons = self._no_victims[group, clusters] = tuple(
                 Reason(code=Code.NO_VICTIMS, cluster=name, group=group, rung="Preempt")
                 for name in clusters
             )
-        return found
+        return reasons
 
     def stopped_by(self, rung: Rung) -> Reason | None:
         """The open breaker for which nothing is done on a rung."""
@@ -217,10 +217,10 @@ class Desk:
 
     def has_pools(self, clusters: Names) -> bool:
         """Whether any of these clusters has an elastic pool."""
-        found = self._pools.get(clusters)
-        if found is None:
-            found = self._pools[clusters] = any(self.cluster(name).pools for name in clusters)
-        return found
+        known = self._pools.get(clusters)
+        if known is None:
+            known = self._pools[clusters] = any(self.cluster(name).pools for name in clusters)
+        return known
 
     # Ranking.
 
@@ -245,14 +245,14 @@ class Desk:
             policy.key,
             unwelcome,
         )
-        found = self._boards.get(key)
-        if found is None:
+        cluster_balance = self._boards.get(key)
+        if cluster_balance is None:
             ordered = Names(sorted(names))
             avoided = np.array([name in unwelcome for name in ordered]) if unwelcome else None
             places = self.stock.places(ordered)
-            found = ClusterBalance(ordered, places, self._holds, policy.scores, avoided)
-            self._boards[key] = found
-        return found
+            cluster_balance = ClusterBalance(ordered, places, self._holds, policy.scores, avoided)
+            self._boards[key] = cluster_balance
+        return cluster_balance
 
     def hold(self, cluster: str) -> None:
         """One more workload is in a cluster."""

@@ -357,8 +357,8 @@ class Snapshot:
         """Nodes that have two flavors of one resource group, and are used for neither."""
         if self._overlaps is None:
             facts = self.facts
-            found = overlaps(facts.clusters, facts.flavors, self.eligibility.rivals)
-            self._overlaps = tuple(found)
+            result = overlaps(facts.clusters, facts.flavors, self.eligibility.rivals)
+            self._overlaps = tuple(result)
         return self._overlaps
 
     def is_running(self, workload: Workload) -> bool:

@@ -44,17 +44,17 @@ def after(facts: Facts, plan: Plan) -> Facts:
 
 def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload]:
     """The workloads that the steps of a plan change, as soon as it is decided."""
-    found: dict[str, Workload] = {}
+    result: dict[str, Workload] = {}
     for step in plan.steps:
-        before = found.get(step.workload) or workloads.get(step.workload)
+        before = result.get(step.workload) or workloads.get(step.workload)
         if before is None:
             continue  # it went while the plan was made
         match step:
             case Preempt() if before.held is not None:
-                found[step.workload] = _leaving(before, before.held)
+                result[step.workload] = _leaving(before, before.held)
             case Admit():
-                waits_for = tuple(_awaited(key, found, workloads) for key in step.waits_for)
-                found[step.workload] = _claimed(before, step, plan.now, waits_for)
+                waits_for = tuple(_awaited(key, result, workloads) for key in step.waits_for)
+                result[step.workload] = _claimed(before, step, plan.now, waits_for)
             case Move() if before.held is not None:
                 source = _source(before.held, step)
                 attempt = source.attempt or before.held.attempt
@@ -62,10 +62,10 @@ def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload
                 is_charged = not (step.stops_first and are_alike(part, step.placed))
                 left = replace(part, bound={}, attempt=attempt, is_charged=is_charged)
                 moved = _moved(before, step, plan.now)
-                found[step.workload] = replace(moved, releasing=(*moved.releasing, left))
+                result[step.workload] = replace(moved, releasing=(*moved.releasing, left))
             case _:
                 continue
-    return found
+    return result
 
 
 def _leaving(workload: Workload, held: Held) -> Workload:
@@ -77,10 +77,10 @@ def _leaving(workload: Workload, held: Held) -> Workload:
 
 
 def _awaited(
-    key: str, found: Mapping[str, Workload], workloads: Mapping[str, Workload]
+    key: str, body: Mapping[str, Workload], workloads: Mapping[str, Workload]
 ) -> tuple[str, int]:
     """A victim, with the last attempt of it that must be gone."""
-    victim = found.get(key) or workloads.get(key)
+    victim = body.get(key) or workloads.get(key)
     return key, max(
         (placement.attempt for placement in victim.releasing), default=0
     ) if victim else 0

@@ -112,7 +112,7 @@ class Telling:
     async def _why(self, line: WaitsLine) -> str:
         metadata, code = line.workload.metadata, line.workload.status.reason
         try:
-            found = await self._explain(metadata.namespace, metadata.name, everywhere)
+            result = await self._explain(metadata.namespace, metadata.name, everywhere)
         except ApiError:
-            found = None
-        return why_it_waits(found or {}, code)
+            result = None
+        return why_it_waits(result or {}, code)

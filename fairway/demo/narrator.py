@@ -89,12 +89,14 @@ def _claimed(
         return
     if before is not None or _goes_on(after):
         return
-    found = [
+    workloads = [
         _mentioned(victim.workload, others)
         for victim in claim.waits_for
         if victim.workload is not None
     ]
-    victims = [workload.metadata.name if workload is not None else "another" for workload in found]
+    victims = [
+        workload.metadata.name if workload is not None else "another" for workload in workloads
+    ]
     pools = [victim for victim in claim.waits_for if victim.type == "Provision"]
     is_away = any(placement.group not in ("", _HOME, "here") for placement in claim.placements)
     text = f"in {claim.summary}{_flavors(claim)}"
@@ -149,20 +151,20 @@ def _waited(after: Workload) -> str:
     return f", {_span(seconds)} after it was submitted"
 
 
-def why_it_waits(found: JsonObject, code: str) -> str:
+def why_it_waits(body: JsonObject, code: str) -> str:
     """The gist of an explanation: what it needs, what is missing, and when it may start."""
     parts = []
-    if needs := found.get("needs"):
+    if needs := body.get("needs"):
         parts.append(f"for {needs['amount']} {_TIMES} {needs['of']}")
-    if (nearest := found.get("nearest")) and nearest["short"] != "0":
+    if (nearest := body.get("nearest")) and nearest["short"] != "0":
         parts.append(f"{nearest['cluster']} is {nearest['short']} short")
-    if (quota := found.get("quota")) and not nearest:
+    if (quota := body.get("quota")) and not nearest:
         parts.append(str(quota["message"]))
-    expected = found.get("expected") or {}
-    if (start := expected.get("start")) and found.get("now"):
+    expected = body.get("expected") or {}
+    if (start := expected.get("start")) and body.get("now"):
         ends = str(expected.get("because", "")).rpartition("/")[2]
         because = f", when {ends} ends" if ends else ""
-        parts.append(f"expected to start in {_span(max(0.0, start - found['now']))}{because}")
+        parts.append(f"expected to start in {_span(max(0.0, start - body['now']))}{because}")
     return "; ".join(parts) or code
 
 

@@ -58,10 +58,10 @@ class Player:
         """Ends the processes on this machine, which would otherwise outlive the hub."""
         began = self._clock.now()
         while self._clock.now() < began + _LEAVE_SECONDS:
-            found = await self._store.list(WORKLOADS, Selection(labels=PROCESSES))
-            if not found.items:
+            listing = await self._store.list(WORKLOADS, Selection(labels=PROCESSES))
+            if not listing.items:
                 return
-            for stored in found.items:
+            for stored in listing.items:
                 metadata = stored.object()["metadata"]
                 if "deletionTimestamp" not in metadata:
                     with suppress(NotFound):
@@ -75,8 +75,8 @@ class Player:
 
     async def _first_round(self) -> int:
         """The number after the highest that is there."""
-        found = await self._store.list(WORKLOADS, Selection(labels=_STORY))
-        names = (str(stored.object()["metadata"]["name"]) for stored in found.items)
+        listing = await self._store.list(WORKLOADS, Selection(labels=_STORY))
+        names = (str(stored.object()["metadata"]["name"]) for stored in listing.items)
         numbers = (name.rpartition("-")[2] for name in names)
         return 1 + max((int(number) for number in numbers if number.isdecimal()), default=0)
 

@@ -93,18 +93,18 @@ def _values() -> str:
 def _templates() -> str:
     marks = {name: mark for name, (_, mark) in _VALUES.items()}
     marked = Settings(**marks, options=[_MARK_OF_OPTIONS])  # type: ignore[arg-type]  # only texts are marked
-    told = []
+    lines = []
     for part in parts(marked):
         text = f"---\n{_with_values(document(part.object))}"
         if part.only_with:
             text = f"{{{{- if {_QUESTIONS[part.only_with]} }}}}\n{text}{{{{- end }}}}\n"
-        told.append(text)
-    return "# Made by `make generate` from fairway/deploy.\n" + "".join(told)
+        lines.append(text)
+    return "# Made by `make generate` from fairway/deploy.\n" + "".join(lines)
 
 
 def _with_values(text: str) -> str:
     # Braces of Prometheus and Grafana are not Helm's.
-    text = re.sub(r"\{\{|\}\}", lambda found: f'{{{{ "{found[0]}" }}}}', text)
+    text = re.sub(r"\{\{|\}\}", lambda match: f'{{{{ "{match[0]}" }}}}', text)
     text = re.sub(
         rf"^( *)- {_MARK_OF_OPTIONS}\n",
         r"\1{{- range .Values.options }}\n\1- {{ . | quote }}\n\1{{- end }}\n",

@@ -83,9 +83,9 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-def as_yaml(found: Iterable[JsonObject]) -> str:
+def as_yaml(items: Iterable[JsonObject]) -> str:
     """Objects as documents of one text, each named in front, as kubectl reads them."""
-    return "".join(f"---\n# {_title(entry)}\n{document(entry)}" for entry in found)
+    return "".join(f"---\n# {_title(entry)}\n{document(entry)}" for entry in items)
 
 
 def document(body: JsonObject) -> str:

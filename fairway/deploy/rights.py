@@ -59,8 +59,8 @@ def _native_kinds() -> list[JsonObject]:
     """Objects that stand for workloads are seen, and told how these are."""
     by_group: dict[str, set[str]] = {}
     for api_version, kind in built_in().known():
-        found = resource_of(api_version, kind)
-        by_group.setdefault(found.group, set()).add(found.plural)
+        resource_key = resource_of(api_version, kind)
+        by_group.setdefault(resource_key.group, set()).add(resource_key.plural)
     rules = []
     for group, plurals in sorted(by_group.items()):
         rules.append(rule(group, sorted(plurals), _READ))
@@ -127,7 +127,7 @@ def roles_of_people() -> list[JsonObject]:
         for object_ in bootstrap_objects()
         if "rules" in object_
     }
-    found = []
+    result = []
     for name in ("view", "edit"):
         ours = [
             rule
@@ -137,11 +137,11 @@ def roles_of_people() -> list[JsonObject]:
         made = role(f"fairway-{name}", ours)
         # What `edit` holds, `admin` gathers by itself.
         made["metadata"]["labels"] = {f"{RBAC}/aggregate-to-{name}": "true"}
-        found.append(made)
+        result.append(made)
     # A server of Kubernetes has neither of these.
-    found.extend(role(name, rules[name]) for name in (FLEET_VIEWER, BASIC_USER))
-    found.append(_for_everybody(BASIC_USER))
-    return found
+    result.extend(role(name, rules[name]) for name in (FLEET_VIEWER, BASIC_USER))
+    result.append(_for_everybody(BASIC_USER))
+    return result
 
 
 def _for_everybody(name: str) -> JsonObject:

@@ -182,11 +182,11 @@ class Reaching:
         return None
 
     async def _recall(self, ask: Ask, talk: Talk) -> Outcome:
-        told = await self.memory(ask) if self.memory is not None else None
-        if told is None:
+        remembered = await self.memory(ask) if self.memory is not None else None
+        if remembered is None:
             return _NOT_HERE
         await talk.begin()
-        await talk.send(Channel.OUTPUT, told)
+        await talk.send(Channel.OUTPUT, remembered)
         return WELL
 
     async def answer_replica(self, ask: Ask, talk: Talk) -> Outcome:
@@ -248,13 +248,13 @@ class Reaching:
         if workload is not None:
             status = workload.status
             placements = (*(status.claim.placements if status.claim else ()), *status.releasing)
-            found = list(
+            clusters = list(
                 dict.fromkeys(placement.cluster for placement in placements if placement.cluster)
             )
             for past in reversed(status.history):
-                found = found or list(past.clusters)
-            if found:
-                return found
+                clusters = clusters or list(past.clusters)
+            if clusters:
+                return clusters
         raise NotFound(f"{request.name} has not run anywhere yet", details={})
 
 
@@ -274,15 +274,15 @@ class Output:
 
     async def whole(self, bytes_most: int) -> bytes | None:
         """All of it, and the talk is over; None where it is more than is read."""
-        told = bytearray()
+        data = bytearray()
         try:
             async for chunk in self:
-                told += chunk
-                if len(told) > bytes_most:
+                data += chunk
+                if len(data) > bytes_most:
                     return None
         finally:
             await self.aclose()
-        return bytes(told)
+        return bytes(data)
 
     async def aclose(self) -> None:
         await self._talk.close()

@@ -36,10 +36,12 @@ class HubAnswers:
     async def decisions(self, workload: str, most: int) -> list[JsonObject]:
         """What was decided lately, by whichever replica leads."""
         if not self._plane.terms.is_leader:
-            told = await self._reaching.remembered(Ask(kind=DECISIONS, work=workload, most=most))
-            if told is not None:
-                found: list[JsonObject] = msgspec.json.decode(told)
-                return found
+            remembered = await self._reaching.remembered(
+                Ask(kind=DECISIONS, work=workload, most=most)
+            )
+            if remembered is not None:
+                decoded: list[JsonObject] = msgspec.json.decode(remembered)
+                return decoded
         return await self._plane.decisions(workload, most)
 
     async def _told(self, ask: Ask) -> bytes | None:

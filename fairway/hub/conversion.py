@@ -56,11 +56,11 @@ class Conversions:
 
     async def _point(self, name: str) -> None:
         try:
-            found = (await self._store.get(DEFINITIONS, name)).object()
+            result = (await self._store.get(DEFINITIONS, name)).object()
         except NotFound:
             return
         wanted = crds.conversion(self._client)
-        if _says(found["spec"].get("conversion"), wanted):
+        if _says(result["spec"].get("conversion"), wanted):
             return
         # What the other way of naming a hub left behind has to go.
         client = {"url": None, "service": None, "caBundle": None}
@@ -70,12 +70,12 @@ class Conversions:
         await self._store.patch(DEFINITIONS, name, Patch(type="merge", body=body), write=BY_HUB)
 
 
-def _says(found: Any, wanted: Any) -> bool:
+def _says(value: Any, wanted: Any) -> bool:
     """Whether everything wanted is there, whatever else a server filled in."""
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        ways = {"url", "service"} & found.keys()
-        return ways <= wanted.keys() and all(_says(found.get(key), wanted[key]) for key in wanted)
-    return bool(found == wanted)
+    if isinstance(value, dict) and isinstance(wanted, dict):
+        ways = {"url", "service"} & value.keys()
+        return ways <= wanted.keys() and all(_says(value.get(key), wanted[key]) for key in wanted)
+    return bool(value == wanted)
 
 
 def client_of(url: str, host_names: Iterable[str], authority: bytes | None) -> JsonObject:
@@ -130,10 +130,10 @@ async def _put(store: Store, secret: JsonObject, own: tuple[bytes, ...]) -> bool
 def _files_of(secret: JsonObject) -> tuple[bytes, ...] | None:
     data = secret.get("data") or {}
     try:
-        found = tuple(base64.b64decode(data[name], validate=True) for name in _KEYS)
+        files = tuple(base64.b64decode(data[name], validate=True) for name in _KEYS)
     except (KeyError, TypeError, binascii.Error):
         return None
-    return found if all(found) else None
+    return files if all(files) else None
 
 
 def _read(folder: Path) -> tuple[bytes, ...] | None:

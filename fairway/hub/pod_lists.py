@@ -59,8 +59,8 @@ class PodLists:
             async with turn:
                 return await self._asked(request, cluster, after if cluster == begun else "")
 
-        told = await asyncio.gather(*(asked(cluster) for cluster in clusters))
-        return _page(told, request.most)
+        pages = await asyncio.gather(*(asked(cluster) for cluster in clusters))
+        return _page(pages, request.most)
 
     async def _asked(self, request: PodsRequest, cluster: str, after: str) -> _Told:
         ask = Ask(
@@ -72,43 +72,43 @@ class PodLists:
             groups=request.groups,
         )
         try:
-            told = await Output(await self._reaching.ask(cluster, ask)).whole(_BYTES_MOST)
-            return _Told(cluster, _read(cluster, told))
+            data = await Output(await self._reaching.ask(cluster, ask)).whole(_BYTES_MOST)
+            return _Told(cluster, _read(cluster, data))
         except NotFound:
             return _Told(cluster, PodPage(pods=(), phases={}))  # its pods have not come, or went
         except ApiError as fault:
             return _Told(cluster, fault=str(fault))
 
 
-def _read(cluster: str, told: bytes | None) -> PodPage:
-    if told is None:
+def _read(cluster: str, data: bytes | None) -> PodPage:
+    if data is None:
         raise InternalError(f"the agent of {cluster} tells more than is read")
     try:
-        return _decode(told)
+        return _decode(data)
     except msgspec.MsgspecError as fault:
         raise InternalError(f"what the agent of {cluster} tells is not understood") from fault
 
 
-def _page(told: Sequence[_Told], most: int) -> JsonObject:
+def _page(pages: Sequence[_Told], most: int) -> JsonObject:
     """As many pods as are wanted, and where the next page begins."""
-    found: JsonObject = {"clusters": [_summary(report) for report in told], "pods": []}
-    pods: list[JsonObject] = found["pods"]
-    for report in told:
+    result: JsonObject = {"clusters": [_summary(report) for report in pages], "pods": []}
+    pods: list[JsonObject] = result["pods"]
+    for report in pages:
         if report.page is None:
             continue
         left = most - len(pods)
         pods.extend(_pod(report.cluster, pod) for pod in report.page.pods[:left])
         if report.page.more or len(report.page.pods) > left:
             last = pods[-1]["name"] if pods and pods[-1]["cluster"] == report.cluster else ""
-            found["continue"] = f"{report.cluster}/{last}"
+            result["continue"] = f"{report.cluster}/{last}"
             break
-    return found
+    return result
 
 
-def _summary(told: _Told) -> JsonObject:
-    if told.page is None:
-        return {"cluster": told.cluster, "fault": told.fault}
-    return {"cluster": told.cluster, "phases": told.page.phases}
+def _summary(page: _Told) -> JsonObject:
+    if page.page is None:
+        return {"cluster": page.cluster, "fault": page.fault}
+    return {"cluster": page.cluster, "phases": page.page.phases}
 
 
 def _pod(cluster: str, pod: PodSeen) -> JsonObject:
@@ -117,7 +117,7 @@ def _pod(cluster: str, pod: PodSeen) -> JsonObject:
         "startedAt": pod.started_at,
         "finishedAt": pod.finished_at,
     }
-    found: JsonObject = {
+    result: JsonObject = {
         "cluster": cluster,
         "name": pod.name,
         "podSet": pod.pod_set,
@@ -133,7 +133,7 @@ def _pod(cluster: str, pod: PodSeen) -> JsonObject:
         "revision": pod.revision,
         "containers": list(pod.containers),
     }
-    found |= {key: value for key, value in said.items() if value}
+    result |= {key: value for key, value in said.items() if value}
     if pod.exit_code is not None:
-        found["exitCode"] = pod.exit_code
-    return found
+        result["exitCode"] = pod.exit_code
+    return result

@@ -25,15 +25,15 @@ class AgentMeter:
             raise Unreachable("the hub does not reach its agents yet")
         try:
             talk = await self.reach.ask(cluster, Ask(kind="usage", work=work, user=_HUB))
-            told = await Output(talk).whole(_BYTES_MOST)
+            data = await Output(talk).whole(_BYTES_MOST)
         except MethodNotAllowed as fault:
             raise Refused(str(fault)) from fault
         except ApiError as fault:
             raise Unreachable(str(fault)) from fault
-        if told is None:
+        if data is None:
             raise Refused(f"the agent of {cluster} tells more than is read")
         try:
-            return _decode(told)
+            return _decode(data)
         except msgspec.MsgspecError as fault:
             raise Refused(
                 f"what the agent of {cluster} tells is not understood: {fault}"

@@ -126,8 +126,8 @@ class Replicas:
             _log.warning("other replicas are not known: %s", fault)
             return []
         said = (_read(text) for text in _marks(lease).values())
-        found = sorted({other.address for other in said if other is not None} - {self._own})
-        return found[:_REPLICAS_MOST]
+        result = sorted({other.address for other in said if other is not None} - {self._own})
+        return result[:_REPLICAS_MOST]
 
     async def _opened(self, address: str) -> Line:
         """A line to another replica, which stays until it breaks."""
@@ -218,10 +218,10 @@ class Replicas:
             for mark, (_, since) in self._heard.items()
             if now - since >= _GONE_SECONDS and mark not in marks
         }
-        told = _marks(await self._write(marks))
+        stored_marks = _marks(await self._write(marks))
         self._heard = {
             mark: before if (before := self._heard.get(mark)) and before[0] == text else (text, now)
-            for mark, text in told.items()
+            for mark, text in stored_marks.items()
         }
 
     async def _write(self, marks: dict[str, str | None]) -> JsonObject:

@@ -75,10 +75,10 @@ def pod_set_of(template: str) -> str:
 def made(value: JsonObject, *keys: str) -> JsonObject:
     """The map at a path of keys, made where there is none; for copies that may be changed."""
     for key in keys:
-        found = value.get(key)
-        if not isinstance(found, dict):
-            found = value[key] = {}
-        value = found
+        known = value.get(key)
+        if not isinstance(known, dict):
+            known = value[key] = {}
+        value = known
     return value
 
 

@@ -33,12 +33,14 @@ _EVERYWHERE = {
 
 def of_templates(templates: Iterable[JsonObject]) -> tuple[ObjectReference, ...]:
     """What the pods of these templates need, without repetition, in a fixed order."""
-    found = {reference for template in templates for reference in _of_pod(child(template, "spec"))}
-    return in_order(found)
+    references = {
+        reference for template in templates for reference in _of_pod(child(template, "spec"))
+    }
+    return in_order(references)
 
 
-def in_order(found: Iterable[ObjectReference]) -> tuple[ObjectReference, ...]:
-    kept = {reference for reference in found if reference.name} - _EVERYWHERE
+def in_order(items: Iterable[ObjectReference]) -> tuple[ObjectReference, ...]:
+    kept = {reference for reference in items if reference.name} - _EVERYWHERE
     return tuple(sorted(kept, key=lambda reference: (reference.kind, reference.name)))
 
 

@@ -92,15 +92,15 @@ class Deployment(Replicated):
             ],
         }
 
-    def read(self, found: JsonObject) -> Observed:
-        status = child(found, "status")
-        count, ready = wanted(found), number(status, "readyReplicas")
+    def read(self, body: JsonObject) -> Observed:
+        status = child(body, "status")
+        count, ready = wanted(body), number(status, "readyReplicas")
         updated = number(status, "updatedReplicas")
-        current = is_current(found)
+        current = is_current(body)
         # A pod that is ready counts once it was so for `minReadySeconds`.
         is_there = number(status, "availableReplicas") >= count and updated >= count
         phase: Phase = "Running" if ready or not count else "Pending"
-        if self.is_held(found):
+        if self.is_held(body):
             phase = "Suspended"
         why = _trouble(status, is_there=is_there)
         return Observed(
@@ -108,7 +108,7 @@ class Deployment(Replicated):
             reason=text(why, "reason"),
             message=text(why, "message"),
             ready=ready,
-            progress=f"{ready}/{count} ready" + (", paused" if _is_paused(found) else ""),
+            progress=f"{ready}/{count} ready" + (", paused" if _is_paused(body) else ""),
             is_healthy=is_there if current and status else None,
             is_current=current,
         )

@@ -107,8 +107,8 @@ def is_held_back(manifest: JsonObject, kind: Kind) -> bool:
     if means is GATED:
         gates = listed(manifest, *means.path)
         return any(text(gate, "name") == GATE for gate in gates)
-    found = child(manifest, *means.path[:-1]).get(means.path[-1])
-    return any(found == item and type(found) is type(item) for item in (means.value, *means.also))
+    known = child(manifest, *means.path[:-1]).get(means.path[-1])
+    return any(known == item and type(known) is type(item) for item in (means.value, *means.also))
 
 
 def advice(kind: Kind) -> str:
@@ -137,12 +137,12 @@ class Group:
 
 def groups(kinds: KnownKinds) -> Sequence[Group]:
     """All kinds by their means, those that must be wrapped last."""
-    found: dict[Means, list[tuple[str, str]]] = {}
+    result: dict[Means, list[tuple[str, str]]] = {}
     for api_version, name in kinds.known():
         kind = kinds.of({"apiVersion": api_version, "kind": name})
         if kind is not None:
-            found.setdefault(means_of(kind), []).append((api_version, name))
-    made = [Group(means=means, kinds=tuple(names)) for means, names in found.items()]
+            result.setdefault(means_of(kind), []).append((api_version, name))
+    made = [Group(means=means, kinds=tuple(names)) for means, names in result.items()]
     return sorted(
         made, key=lambda group: (not group.means.is_possible, group.means.field, group.kinds)
     )

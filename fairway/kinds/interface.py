@@ -134,7 +134,7 @@ class Kind(Protocol):
         """
         ...
 
-    def read(self, found: JsonObject) -> Observed:
+    def read(self, body: JsonObject) -> Observed:
         """What an object's status says."""
         ...
 

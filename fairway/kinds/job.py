@@ -80,8 +80,8 @@ class Job:
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         return job_status.play(manifest, pods, now=now)
 
-    def read(self, found: JsonObject) -> Observed:
-        return job_status.read(found)
+    def read(self, body: JsonObject) -> Observed:
+        return job_status.read(body)
 
     def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         return job_status.merged(statuses)

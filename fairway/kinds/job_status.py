@@ -218,8 +218,8 @@ def _failed_by_policy(spec: JsonObject, pods: Sequence[PodState]) -> JobEnd | No
     return None
 
 
-def read(found: JsonObject) -> Observed:
-    status, spec = child(found, "status"), child(found, "spec")
+def read(body: JsonObject) -> Observed:
+    status, spec = child(body, "status"), child(body, "spec")
     succeeded, failed = _ended(status, "succeeded"), _ended(status, "failed")
     active = number(status, "active")
     # Before `ready` existed, a pod that ran was all that was known.

@@ -112,8 +112,8 @@ class JobSet:
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         return _play(manifest, pods, now)
 
-    def read(self, found: JsonObject) -> Observed:
-        return _read(found)
+    def read(self, body: JsonObject) -> Observed:
+        return _read(body)
 
     def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         return _merged(statuses)
@@ -150,11 +150,11 @@ def subdomain(jobset: JsonObject) -> str:
 
 def coordinator(jobset: JsonObject) -> str:
     """The address of the pod that leads the rest; empty where none does."""
-    found = child(jobset, "spec", "coordinator")
-    if not found:
+    result = child(jobset, "spec", "coordinator")
+    if not result:
         return ""
-    place = f"{number(found, 'jobIndex')}-{number(found, 'podIndex')}"
-    host = f"{name_of(jobset)}-{text(found, 'replicatedJob')}-{place}"
+    place = f"{number(result, 'jobIndex')}-{number(result, 'podIndex')}"
+    host = f"{name_of(jobset)}-{text(result, 'replicatedJob')}-{place}"
     return f"{host}.{text(jobset, 'spec', 'network', 'subdomain') or name_of(jobset)}"
 
 
@@ -225,8 +225,8 @@ def _play(jobset: JsonObject, states: Sequence[PodState], now: float) -> JsonObj
     counted = []
     for replicated in listed(jobset, "spec", "replicatedJobs"):
         name = text(replicated, "name")
-        found, counts = _played_jobs(jobset, replicated, by_set.get(name, []), now)
-        verdicts[name] = found
+        job_end, counts = _played_jobs(jobset, replicated, by_set.get(name, []), now)
+        verdicts[name] = job_end
         counted.append(counts)
     status: JsonObject = {"restarts": 0, "replicatedJobsStatus": counted}
     over = _over(jobset, verdicts)
@@ -279,7 +279,7 @@ def _over(
     jobset: JsonObject, verdicts: Mapping[str, Sequence[job_status.JobEnd | None]]
 ) -> tuple[str, str, str] | None:
     """Whether the set is over: a failed job ends it; else its success policy does."""
-    every = [verdict for found in verdicts.values() for verdict in found]
+    every = [verdict for job_end in verdicts.values() for verdict in job_end]
     if any(verdict is not None and not verdict.is_success for verdict in every):
         return "Failed", "FailedJobs", "jobset failed due to one or more job failures"
     policy = child(jobset, "spec", "successPolicy")

@@ -45,10 +45,10 @@ class LeaderWorkerSet(Replicated):
         )
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
-        found = child(manifest, "spec", "leaderWorkerTemplate")
-        templates = {WORKER: child(found, "workerTemplate")}
-        if isinstance(found.get("leaderTemplate"), dict):
-            return {LEADER: child(found, "leaderTemplate"), **templates}
+        leader_worker_template = child(manifest, "spec", "leaderWorkerTemplate")
+        templates = {WORKER: child(leader_worker_template, "workerTemplate")}
+        if isinstance(leader_worker_template.get("leaderTemplate"), dict):
+            return {LEADER: child(leader_worker_template, "leaderTemplate"), **templates}
         return templates
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
@@ -100,14 +100,14 @@ class LeaderWorkerSet(Replicated):
         ]
         return {key: value for key, value in status.items() if value != 0}
 
-    def read(self, found: JsonObject) -> Observed:
+    def read(self, body: JsonObject) -> Observed:
         """What its controller says; to it a group is ready once its leader is and all are made."""
-        status = child(found, "status")
-        count, ready = wanted(found), number(status, "readyReplicas")
+        status = child(body, "status")
+        count, ready = wanted(body), number(status, "readyReplicas")
         is_there = ready >= count and number(status, "updatedReplicas") >= count
-        current = is_current(found) if "observedGeneration" in status else True
+        current = is_current(body) if "observedGeneration" in status else True
         phase: Phase = "Running" if ready or not count else "Pending"
-        if self.is_held(found):
+        if self.is_held(body):
             phase = "Suspended"
         why = holding(status, "UpdateInProgress") or holding(status, "Progressing")
         available = condition_of(status, "Available")
@@ -115,7 +115,7 @@ class LeaderWorkerSet(Replicated):
             phase=phase,
             reason="" if is_there else text(why or available, "reason"),
             message="" if is_there else text(why or available, "message"),
-            ready=ready * group_size(found),
+            ready=ready * group_size(body),
             progress=f"{ready}/{count} groups ready",
             is_healthy=is_there if current and status else None,
             is_current=current,

@@ -218,9 +218,9 @@ def _said(manifest: JsonObject, keys: tuple[str, ...]) -> tuple[str, str]:
     """The path and value of the first label or annotation of these that is there."""
     for key in keys:
         for field in ("labels", "annotations"):
-            found = child(manifest, "metadata", field)
-            if key in found:
-                return f"metadata.{field}[{key}]", str(found[key])
+            result = child(manifest, "metadata", field)
+            if key in result:
+                return f"metadata.{field}[{key}]", str(result[key])
     return "", ""
 
 
@@ -314,12 +314,12 @@ class _Reader:
         limit = self._seconds_or_count(RUN_SECONDS_LIMIT)
         deadline = number(self.manifest, "spec", "activeDeadlineSeconds")
         limits = [other for other in (limit, deadline) if other]
-        found: JsonObject = {}
+        run_seconds: JsonObject = {}
         if limits:
-            found["limit"] = min(limits)
+            run_seconds["limit"] = min(limits)
         if estimate:
-            found["estimate"] = min([estimate, *limits])
-        return found
+            run_seconds["estimate"] = min([estimate, *limits])
+        return run_seconds
 
     def _seconds_or_count(self, keys: tuple[str, ...]) -> int:
         path, said = _said(self.manifest, keys)

@@ -60,18 +60,18 @@ _OWN_ACCOUNTS = ("", "default")
 
 def faults(manifests: Sequence[JsonObject], namespace: str) -> list[str]:
     """Why manifests are refused wherever they are to go, each with its field's path."""
-    found = []
+    result = []
     for position, manifest in enumerate(manifests):
         path = f"spec.template.manifests[{position}]"
         kind = str(manifest.get("kind", ""))
         if _grants_rights(manifest):
-            found.append(f"{path}.kind: {kind} is not allowed in a workload")
+            result.append(f"{path}.kind: {kind} is not allowed in a workload")
         named = text(manifest, "metadata", "namespace")
         if named and named != namespace:
-            found.append(
+            result.append(
                 f"{path}.metadata.namespace: {named} is not the workload's own, {namespace}"
             )
-    return found
+    return result
 
 
 def faults_in(
@@ -80,11 +80,11 @@ def faults_in(
     """Why a real cluster refuses manifests, by position, each with its field's path."""
     brought = {name_of(manifest) for manifest in manifests if is_account(manifest)}
     accounts = {*_OWN_ACCOUNTS, *permits.service_accounts, *brought}
-    found = {
+    faults = {
         position: list(_faults_of(manifest, permits, find_kind, accounts))
         for position, manifest in enumerate(manifests)
     }
-    return {position: several for position, several in found.items() if several}
+    return {position: several for position, several in faults.items() if several}
 
 
 def is_account(manifest: JsonObject) -> bool:

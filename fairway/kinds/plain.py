@@ -22,8 +22,8 @@ _decode = msgspec.json.Decoder().decode
 
 def copied(value: T) -> T:
     """A copy of plain JSON that may be changed; by its text, which is quicker than walking it."""
-    found: T = _decode(_encode(value))
-    return found
+    decoded: T = _decode(_encode(value))
+    return decoded
 
 
 def _at(value: Any, keys: Sequence[str]) -> Any:
@@ -42,20 +42,20 @@ def child(value: Any, *keys: str) -> JsonObject:
 
 def listed(value: Any, *keys: str) -> list[JsonObject]:
     """The maps in the list at a path of keys."""
-    found = _at(value, keys)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    result = _at(value, keys)
+    return [item for item in result if isinstance(item, dict)] if isinstance(result, list) else []
 
 
 def number(value: Any, *keys: str, default: int = 0) -> int:
     """The whole number at a path of keys."""
-    found = _at(value, keys)
-    return found if isinstance(found, int) and not isinstance(found, bool) else default
+    result = _at(value, keys)
+    return result if isinstance(result, int) and not isinstance(result, bool) else default
 
 
 def text(value: Any, *keys: str, default: str = "") -> str:
     """The text at a path of keys."""
-    found = _at(value, keys)
-    return found if isinstance(found, str) else default
+    result = _at(value, keys)
+    return result if isinstance(result, str) else default
 
 
 def texts(value: Any, *keys: str) -> dict[str, str]:
@@ -81,20 +81,20 @@ def without(value: JsonObject, *keys: str) -> JsonObject:
     return {**value, first: without(child(value, first), *rest)}
 
 
-def with_value_of(found: Any, wanted: Any, pointer: str) -> Any:
+def with_value_of(value: Any, wanted: Any, pointer: str) -> Any:
     """What is wanted, but for one field, at a JSON pointer, that stays as it was found."""
-    return _keeping(found, wanted, pointer.strip("/").split("/"))
+    return _keeping(value, wanted, pointer.strip("/").split("/"))
 
 
-def _keeping(found: Any, wanted: Any, steps: list[str]) -> Any:
-    if not isinstance(found, dict) or not isinstance(wanted, dict):
+def _keeping(value: Any, wanted: Any, steps: list[str]) -> Any:
+    if not isinstance(value, dict) or not isinstance(wanted, dict):
         return wanted
     step, rest = steps[0].replace("~1", "/").replace("~0", "~"), steps[1:]
-    if step not in found:
+    if step not in value:
         return wanted
     if not rest:
-        return {**wanted, step: found[step]}
-    return {**wanted, step: _keeping(found[step], wanted.get(step, {}), rest)}
+        return {**wanted, step: value[step]}
+    return {**wanted, step: _keeping(value[step], wanted.get(step, {}), rest)}
 
 
 def name_of(manifest: JsonObject) -> str:
@@ -107,5 +107,5 @@ def namespace_of(manifest: JsonObject) -> str:
 
 def annotation(manifest: JsonObject, *keys: str) -> str:
     """The first of several annotations that is there."""
-    found = child(manifest, "metadata", "annotations")
-    return next((str(found[key]) for key in keys if key in found), "")
+    annotations = child(manifest, "metadata", "annotations")
+    return next((str(annotations[key]) for key in keys if key in annotations), "")

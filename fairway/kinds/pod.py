@@ -96,8 +96,8 @@ class Pod:
             return _unscheduled(now, is_gated=self.is_held(manifest))
         return _played(manifest, pods[0], now)
 
-    def read(self, found: JsonObject) -> Observed:
-        return _read(found)
+    def read(self, body: JsonObject) -> Observed:
+        return _read(body)
 
     def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         """A pod is in one place; during a move, the status that is furthest from success counts."""

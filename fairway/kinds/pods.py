@@ -112,13 +112,13 @@ def _requests(container: JsonObject) -> Nanos:
 
 def _nanos(quantities: JsonObject) -> Nanos:
     """Amounts of what can be read; `faults` tells of the rest."""
-    found = {}
+    nanos = {}
     for name, value in quantities.items():
         try:
-            found[name] = Quantity.of(value).nanos
+            nanos[name] = Quantity.of(value).nanos
         except QuantityError:
             continue
-    return found
+    return nanos
 
 
 def _add(total: Nanos, more: Nanos) -> None:

@@ -35,13 +35,13 @@ def union(several: Iterable[Ranges]) -> Ranges:
 
 
 def _merged(pairs: list[tuple[int, int]]) -> Ranges:
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for first, last in sorted(pairs):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if result and first <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(result[-1][1], last))
         else:
-            found.append((first, last))
-    return tuple(found)
+            result.append((first, last))
+    return tuple(result)
 
 
 def text(ranges: Ranges) -> str:

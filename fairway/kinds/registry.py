@@ -44,10 +44,10 @@ class Kinds:
 
     def adding(self, kinds: Iterable[Kind]) -> Kinds:
         """These and others; a later one of the same name counts."""
-        found = dict(self.by_name)
+        result = dict(self.by_name)
         for kind in kinds:
-            found.update({(version, kind.name): kind for version in kind.api_versions})
-        return Kinds(found)
+            result.update({(version, kind.name): kind for version in kind.api_versions})
+        return Kinds(result)
 
     def of(self, manifest: Mapping[str, object]) -> Kind | None:
         """The kind of a manifest; None where it is not known, hence runs nothing."""

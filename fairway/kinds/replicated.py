@@ -100,9 +100,9 @@ def added_up(
     return whole
 
 
-def is_current(found: JsonObject) -> bool:
+def is_current(body: JsonObject) -> bool:
     """Whether the status is of the newest generation."""
-    observed = child(found, "status").get("observedGeneration")
+    observed = child(body, "status").get("observedGeneration")
     if not isinstance(observed, int):
-        return not number(found, "metadata", "generation")
-    return observed >= number(found, "metadata", "generation")
+        return not number(body, "metadata", "generation")
+    return observed >= number(body, "metadata", "generation")

@@ -61,18 +61,18 @@ class StatefulSet(Replicated):
             "collisionCount": 0,
         }
 
-    def read(self, found: JsonObject) -> Observed:
-        status = child(found, "status")
-        count, ready = wanted(found), number(status, "readyReplicas")
+    def read(self, body: JsonObject) -> Observed:
+        status = child(body, "status")
+        count, ready = wanted(body), number(status, "readyReplicas")
         updated = number(status, "updatedReplicas")
         # A partition leaves the lower ordinals as they were, on purpose.
-        partition = number(found, "spec", "updateStrategy", "rollingUpdate", "partition")
+        partition = number(body, "spec", "updateStrategy", "rollingUpdate", "partition")
         # A pod that is ready counts once it was so for `minReadySeconds`.
         available = number(status, "availableReplicas", default=ready)
         is_there = available >= count and updated >= max(0, count - partition)
-        current = is_current(found)
+        current = is_current(body)
         phase: Phase = "Running" if ready or not count else "Pending"
-        if self.is_held(found):
+        if self.is_held(body):
             phase = "Suspended"
         return Observed(
             phase=phase,

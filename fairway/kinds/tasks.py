@@ -76,10 +76,10 @@ def tasks_of(job: JsonObject) -> ranges.Ranges:
     return ranges.parse(annotation(job, TASKS))
 
 
-def outcomes(found: Iterable[JsonObject]) -> tuple[str, str]:
+def outcomes(items: Iterable[JsonObject]) -> tuple[str, str]:
     """The tasks that succeeded and those that failed for good, by the statuses of their Jobs."""
     succeeded, failed = [], []
-    for job in found:
+    for job in items:
         tasks = tasks_of(job)
         if not tasks:
             continue

@@ -143,12 +143,12 @@ class VolcanoJob:
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         return _play(manifest, pods, now)
 
-    def read(self, found: JsonObject) -> Observed:
-        status = child(found, "status")
+    def read(self, body: JsonObject) -> Observed:
+        status = child(body, "status")
         state = child(status, "state")
         phase = _PHASES.get(text(state, "phase"), "Pending")
         succeeded, running = number(status, "succeeded"), number(status, "running")
-        total = sum(_replicas(task) for task in listed(found, "spec", "tasks"))
+        total = sum(_replicas(task) for task in listed(body, "spec", "tasks"))
         is_trouble = phase in ("Failed", "Suspended") or text(state, "phase") == "Restarting"
         return Observed(
             phase=phase,
@@ -267,7 +267,7 @@ def _play(job: JsonObject, states: Sequence[PodState], now: float) -> JsonObject
         "minAvailable": _minimum(job),
         **{name: counts[name] for name in _COUNTS if counts[name]},
         "taskStatusCount": {
-            name: {"phase": dict(sorted(found.items()))} for name, found in sorted(by_task.items())
+            name: {"phase": dict(sorted(value.items()))} for name, value in sorted(by_task.items())
         },
         "conditions": [{"status": phase, "lastTransitionTime": moment(since)}],
     }
@@ -314,9 +314,9 @@ def _merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
     worst = min(parts, key=lambda part: _rank(text(part, "state", "phase")))
     by_task: dict[str, Counter[str]] = {}
     for part in parts:
-        for name, found in child(part, "taskStatusCount").items():
+        for name, value in child(part, "taskStatusCount").items():
             counts = by_task.setdefault(name, Counter())
-            counts.update({key: number(found, "phase", key) for key in child(found, "phase")})
+            counts.update({key: number(value, "phase", key) for key in child(value, "phase")})
     moments = [text(part, "state", "lastTransitionTime") for part in parts]
     is_over = text(worst, "state", "phase") == "Completed"
     since = latest(moments) if is_over else text(worst, "state", "lastTransitionTime")
@@ -329,7 +329,7 @@ def _merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
             if any(name in part for part in parts)
         },
         "taskStatusCount": {
-            name: {"phase": dict(sorted(found.items()))} for name, found in sorted(by_task.items())
+            name: {"phase": dict(sorted(value.items()))} for name, value in sorted(by_task.items())
         },
     }
 

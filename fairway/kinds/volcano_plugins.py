@@ -62,11 +62,11 @@ def completing_task(job: JsonObject) -> str:
 
 def _flags(arguments: object) -> dict[str, str]:
     """Arguments such as `--master=launcher` by name."""
-    found = {}
+    flags = {}
     for argument in arguments if isinstance(arguments, list) else ():
         name, _, value = str(argument).lstrip("-").partition("=")
-        found[name] = value
-    return found
+        flags[name] = value
+    return flags
 
 
 def hosts(job: JsonObject, task: str) -> list[str]:

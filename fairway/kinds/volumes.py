@@ -17,18 +17,18 @@ CLAIM = "PersistentVolumeClaim"
 
 def claims_of(workload: Workload, kinds: KnownKinds) -> tuple[str, ...]:
     """Names of the volume claims that a workload mounts or names, in order."""
-    found = [
+    claims = [
         dependency.name for dependency in workload.spec.dependencies if dependency.kind == CLAIM
     ]
     for manifest in workload.spec.template.manifests if workload.spec.template else ():
         kind = kinds.of(manifest)
         if kind is not None:
-            found += [
+            claims += [
                 dependency.name
                 for dependency in kind.dependencies(manifest)
                 if dependency.kind == CLAIM
             ]
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(claims)))
 
 
 def pinned_to(workload: Workload, bound_in: Mapping[str, str], kinds: KnownKinds) -> str:

@@ -156,12 +156,12 @@ class KubeApi:
     ) -> AsyncIterator[ListPage[T]]:
         """A list, page by page; Expired when it took so long that its version is gone."""
         first = Page(limit=self.limits.page, version=start.version, match=start.match)
-        found = await self.page(kind, selection, first, read=read)
-        yield found
-        while found.continue_from:
-            following = Page(limit=self.limits.page, continue_from=found.continue_from)
-            found = await self.page(kind, selection, following, read=read)
-            yield found
+        list_page = await self.page(kind, selection, first, read=read)
+        yield list_page
+        while list_page.continue_from:
+            following = Page(limit=self.limits.page, continue_from=list_page.continue_from)
+            list_page = await self.page(kind, selection, following, read=read)
+            yield list_page
 
     async def watch(
         self,

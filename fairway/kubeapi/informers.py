@@ -94,16 +94,16 @@ class Informer(Generic[T]):
         self._hurry.mark()
 
     async def _list(self) -> None:
-        found: set[Name] = set()
+        result: set[Name] = set()
         version = ""
         async for page in self._api.pages(self.kind, self._selection, read=self._read):
             for seen in page.items:
-                found.add((seen.head.namespace, seen.head.name))
+                result.add((seen.head.namespace, seen.head.name))
                 self._put(seen.head, seen.value)
             version = page.version
             self.heard_at = self._clock.monotonic()
             await asyncio.sleep(0)
-        for name in [object_ for object_ in self._objects if object_ not in found]:
+        for name in [object_ for object_ in self._objects if object_ not in result]:
             self._drop(name)
         self._version = version
         self.is_complete.set()

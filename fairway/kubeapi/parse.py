@@ -139,16 +139,16 @@ def _seen(raw: Any, read: Read[T]) -> Parsed[T]:
 def read_line(line: bytes, read: Read[T]) -> SeenEvent[T]:
     """One line of a watch; an ERROR is raised."""
     try:
-        told = _decode_line(line)
-        if told.type == "ERROR":
-            raise from_status(msgspec.json.decode(told.object))
-        head = _decode_top(told.object).metadata
-        if told.type == "BOOKMARK":
-            annotations = _decode_bookmark(told.object).metadata.annotations
+        event = _decode_line(line)
+        if event.type == "ERROR":
+            raise from_status(msgspec.json.decode(event.object))
+        head = _decode_top(event.object).metadata
+        if event.type == "BOOKMARK":
+            annotations = _decode_bookmark(event.object).metadata.annotations
             is_end = annotations.get("k8s.io/initial-events-end") == "true"
-            text = bytes(told.object)
+            text = bytes(event.object)
             return SeenEvent("BOOKMARK", head, None, bookmark=text, ends_initial=is_end)
-        return SeenEvent(_TYPES[told.type], head, read(bytes(told.object)))
+        return SeenEvent(_TYPES[event.type], head, read(bytes(event.object)))
     except (msgspec.MsgspecError, KeyError) as error:
         raise Unreachable(f"the server sent an event that makes no sense: {error}") from error
 

@@ -91,8 +91,8 @@ SERVERS: Mapping[Engine, Server] = {
 
 def query(engine: Engine, signal: Signal, labels: str) -> str | None:
     """The query for a signal of the series with these labels; None where it is not told."""
-    found = SERVERS[engine].queries.get(signal)
-    return None if found is None else found.replace(_PLACE, labels)
+    known = SERVERS[engine].queries.get(signal)
+    return None if known is None else known.replace(_PLACE, labels)
 
 
 def matching(labels: Mapping[str, str]) -> str:

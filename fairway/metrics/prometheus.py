@@ -100,9 +100,9 @@ class Prometheus:
                 f"{self._url}: the query yields {len(measured)} samples, and at most "
                 f"{_SAMPLES_MOST} are taken"
             )
-        found = (Sample(value=float(other.value[1]), at=other.value[0], labels=other.metric)
+        samples = (Sample(value=float(other.value[1]), at=other.value[0], labels=other.metric)
                  for other in measured)  # fmt: skip
-        return tuple(sample for sample in found if math.isfinite(sample.value))
+        return tuple(sample for sample in samples if math.isfinite(sample.value))
 
     def _failure(self, answer: Answer, why: str) -> Refused | Unreachable:
         """Who is overloaded or not there yet may answer later; anything else has to be changed."""
@@ -123,16 +123,16 @@ class PrometheusSources:
         self._closing: set[asyncio.Future[None]] = set()
 
     def at(self, address: Address) -> Source:
-        found = self._found.get(address)
-        if found is None:
-            found = self._found[address] = Prometheus(address, self._clock)
+        prometheus = self._found.get(address)
+        if prometheus is None:
+            prometheus = self._found[address] = Prometheus(address, self._clock)
             if len(self._found) > _SOURCES_MOST:
                 _, oldest = self._found.popitem(last=False)
                 closing = asyncio.ensure_future(oldest.close())
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
         self._found.move_to_end(address)
-        return found
+        return prometheus
 
     async def close(self) -> None:
         while self._found:

@@ -19,11 +19,11 @@ def built_files() -> dict[str, bytes]:
 
 
 def _walked(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
+    result: list[tuple[str, bytes]] = []
     for other in sorted(folder.iterdir(), key=lambda child: child.name):
         path = f"{prefix}{other.name}"
         if other.is_dir():
-            found += _walked(other, f"{path}/")
+            result += _walked(other, f"{path}/")
         else:
-            found.append((path, other.read_bytes()))
-    return found
+            result.append((path, other.read_bytes()))
+    return result

@@ -28,12 +28,12 @@ def converter(api_version: str, nodes: Mapping[str, Node]) -> Convert:
         was = str(body.get("apiVersion", ""))
         if was == api_version:
             return body
-        found = versions.convert(body, api_version)
+        result = versions.convert(body, api_version)
         entries = body["metadata"].get("managedFields")
         if entries and was in nodes and versions.has_versions(*_named(body)):
             owned = [_entry(entry, body, api_version, nodes) for entry in entries]
-            found["metadata"] = {**found["metadata"], "managedFields": owned}
-        return found
+            result["metadata"] = {**result["metadata"], "managedFields": owned}
+        return result
 
     return convert
 

@@ -141,9 +141,9 @@ def schema_faults(definition: JsonObject) -> list[FieldError]:
         if not isinstance(openapi, dict):
             faults.append(required(path, "schemas are required"))
             continue
-        found = list(_structural_faults(openapi, path))
-        faults.extend(found)
-        if not found:
+        field_errors = list(_structural_faults(openapi, path))
+        faults.extend(field_errors)
+        if not field_errors:
             faults.extend(compile_faults(parse(openapi), path))
     return faults
 

@@ -44,10 +44,10 @@ def _below(schema: JsonObject, path: str) -> Iterator[FieldError]:
             yield wrong_type(f"{path}.{key}", part, "object")
             continue
         for place, value in _schemas(part, f"{path}.{key}"):
-            found = Findings(checks_duplicates=False)
-            conform(value, node_of(_SCHEMA), found, path=place)
-            yield from found.faults
-            if not found.faults:
+            findings = Findings(checks_duplicates=False)
+            conform(value, node_of(_SCHEMA), findings, path=place)
+            yield from findings.faults
+            if not findings.faults:
                 yield from _below(value, place)
     for key in _NAMED:
         for name, part in (schema.get(key) or {}).items():

@@ -26,10 +26,10 @@ _INT64_LIMIT = 1 << 63
 
 def accepts_of(node: Node) -> Accepts:
     """The function of a Node; made at first use and kept with it."""
-    found: Accepts | None = node.accepts
-    if found is None:
-        found = node.accepts = _made(node)
-    return found
+    result: Accepts | None = node.accepts
+    if result is None:
+        result = node.accepts = _made(node)
+    return result
 
 
 def _made(node: Node) -> Accepts:

@@ -75,12 +75,12 @@ def apply(  # noqa: PLR0913 - the facts of one apply, each of them named
             merged = _pruned(merged, owners, stated, before.fields, node)
             # An empty list of items has no owner, and was stated all the same.
             merged = merge(merged, applied, node)
-        found = compare(base, merged, node)
+        comparison = compare(base, merged, node)
     except ShapeError as error:
         raise BadRequest(f"failed to merge the configuration: {error}") from None
     if not force:
-        _refuse_conflicts(owners, found.changed, owner)
-    owners = taken_from(owners, (found.changed, found.removed), besides=owner)
+        _refuse_conflicts(owners, comparison.changed, owner)
+    owners = taken_from(owners, (comparison.changed, comparison.removed), besides=owner)
     changed_at = None if same(merged, base) else time
     return _with_entries(merged, owners, owner, strip(stated), changed_at)
 

@@ -125,9 +125,9 @@ def _added(value: Any, node: Node) -> Tree:
 
 def compare(old: JsonObject, new: JsonObject, node: Node) -> Comparison:
     """What differs between two whole objects."""
-    found = Comparison()
-    _compare_maps(old, new, node, found, part_of_object)
-    return found
+    comparison = Comparison()
+    _compare_maps(old, new, node, comparison, part_of_object)
+    return comparison
 
 
 def _compare_maps(
@@ -213,10 +213,10 @@ def _compare_lists(old: list[Any], new: list[Any], node: Node, into: Comparison)
 def by_element(items: list[Any], node: Node) -> dict[str, list[Any]]:
     """The items of a list with parts, by what identifies them, in order."""
     keys = list_keys(node)
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     for item in items:
-        found.setdefault(item_element(item, keys, node), []).append(item)
-    return found
+        result.setdefault(item_element(item, keys, node), []).append(item)
+    return result
 
 
 __all__ = ["Comparison", "ShapeError", "added_fields", "by_element", "compare", "fields_of"]

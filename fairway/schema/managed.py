@@ -57,12 +57,12 @@ def after_update(
         if old is not None and not owners:
             # Ownership that was never tracked, or was reset, is tracked again from an apply on.
             return []
-        found = compare(old if old is not None else blank or {}, new, node)
+        comparison = compare(old if old is not None else blank or {}, new, node)
     except ShapeError:
         # Fields that cannot be told apart have no owner; the write itself is not refused here.
         return []
-    mine = strip(found.changed)
-    owners = taken_from(owners, (found.changed, found.removed))
+    mine = strip(comparison.changed)
+    owners = taken_from(owners, (comparison.changed, comparison.removed))
     if mine:
         owner = Owner.of(manager, UPDATE, api_version, subresource)
         before = owners.get(owner)

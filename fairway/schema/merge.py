@@ -54,11 +54,11 @@ def _merge_lists(live: list[Any], applied: list[Any], node: Node) -> list[Any]:
     mine = by_element(live, node)
 
     def merged(element: str) -> Any:
-        found = mine.get(element, ())
+        known = mine.get(element, ())
         # Several live items with one key cannot be told apart: the applied one replaces them.
         return (
-            _merge_values(found[0], theirs[element], items)
-            if len(found) == 1
+            _merge_values(known[0], theirs[element], items)
+            if len(known) == 1
             else (theirs[element])
         )
 
@@ -152,16 +152,16 @@ def _only(value: Any, fields: Tree, node: Node) -> Any:
         return _only_of_map(value, fields, node, part_of)
     if isinstance(value, list) and not is_atomic_list(node):
         keys, items = list_keys(node), node.items or ANY
-        found = [(item, fields.get(item_element(item, keys, node))) for item in value]
-        return [_only(item, branch, items) for item, branch in found if branch is not None]
+        result = [(item, fields.get(item_element(item, keys, node))) for item in value]
+        return [_only(item, branch, items) for item, branch in result if branch is not None]
     return value
 
 
 def _only_of_map(value: JsonObject, fields: Tree, node: Node, part: PartOf) -> JsonObject:
-    found = {key: fields.get(f"f:{key}") for key in value}
+    result = {key: fields.get(f"f:{key}") for key in value}
     return {
         key: _only(value[key], branch, part(node, key))
-        for key, branch in found.items()
+        for key, branch in result.items()
         if branch is not None
     }
 

@@ -82,8 +82,8 @@ class Node:
 
     def child(self, name: str) -> Node | None:
         """The schema of a key of this object; none where nothing is known of it."""
-        found = self.properties.get(name)
-        return found if found is not None else self.additional
+        node = self.properties.get(name)
+        return node if node is not None else self.additional
 
 
 # A value of which nothing is known: kept as it is, merged by granular maps and atomic lists.

@@ -92,15 +92,15 @@ def _shown(path: list[str]) -> str:
 
 
 def _get(document: Any, path: list[str]) -> Any:
-    found = document
+    result = document
     for depth, part in enumerate(path):
-        if isinstance(found, dict) and part in found:
-            found = found[part]
-        elif isinstance(found, list):
-            found = found[_index(found, part, len(found) - 1, path[: depth + 1])]
+        if isinstance(result, dict) and part in result:
+            result = result[part]
+        elif isinstance(result, list):
+            result = result[_index(result, part, len(result) - 1, path[: depth + 1])]
         else:
             raise _Fault(f"the document has no {_shown(path[: depth + 1])}: missing value")
-    return found
+    return result
 
 
 def _index(items: list[Any], part: str, last: int, path: list[str]) -> int:

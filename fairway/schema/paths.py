@@ -106,11 +106,11 @@ class _Reader:
         elif self._peek() == "[":
             return
         elif self._at < len(self._body):
-            found = _NAME.match(self._body, self._at)
-            if found is None:
+            match = _NAME.match(self._body, self._at)
+            if match is None:
                 raise self._fault("a name must follow the dot")
-            self._at = found.end()
-            yield _field(re.sub(r"\\(.)", r"\1", found.group()))
+            self._at = match.end()
+            yield _field(re.sub(r"\\(.)", r"\1", match.group()))
 
     def _brackets(self) -> Step:
         self._at += 1
@@ -137,14 +137,14 @@ class _Reader:
         return step
 
     def _slice(self) -> Step:
-        found = _SLICE.match(self._body, self._at)
-        if found is None or not found.group() or "-" in found.groups():
+        match = _SLICE.match(self._body, self._at)
+        if match is None or not match.group() or "-" in match.groups():
             raise self._fault("brackets must hold an index, a slice, a quoted name, * or ?(...)")
-        if any(len(part or "") > _INDEX_DIGITS_MAX for part in found.groups()):
+        if any(len(part or "") > _INDEX_DIGITS_MAX for part in match.groups()):
             raise self._fault("an index is too large")
-        self._at = found.end()
-        start, stop, stride = (int(part) if part else None for part in found.groups())
-        if ":" not in found.group():
+        self._at = match.end()
+        start, stop, stride = (int(part) if part else None for part in match.groups())
+        if ":" not in match.group():
             return _item(start or 0)
         if stride is not None and stride <= 0:
             raise self._fault("the step of a slice must be above zero")
@@ -188,11 +188,11 @@ class _Reader:
         return find
 
     def _quoted(self) -> str:
-        found = _QUOTED.match(self._body, self._at)
-        if found is None:
+        match = _QUOTED.match(self._body, self._at)
+        if match is None:
             raise self._fault("a quote is not closed")
-        self._at = found.end()
-        text = found.group(1) if found.group(1) is not None else found.group(2)
+        self._at = match.end()
+        text = match.group(1) if match.group(1) is not None else match.group(2)
         return re.sub(r"\\(.)", r"\1", text)
 
     def _peek(self) -> str:
@@ -241,7 +241,7 @@ def _slice(bounds: slice) -> Step:
 
 
 def _union(parts: list[Step]) -> Step:
-    return lambda values: [found for part in parts for found in part(values)]
+    return lambda values: [item for part in parts for item in part(values)]
 
 
 def _filter(holds: Callable[[Any], bool]) -> Step:

@@ -31,7 +31,7 @@ def _prune(value: Any, node: Node, *, is_root: bool) -> bool:
         return False
     properties, additional = node.properties, node.additional
     unknown = []
-    found = False
+    result = False
     for name, part in value.items():
         child = properties.get(name) or additional
         if is_root and name in OBJECT_FIELDS:
@@ -40,7 +40,7 @@ def _prune(value: Any, node: Node, *, is_root: bool) -> bool:
             if not node.preserve_unknown:
                 unknown.append(name)
         elif type(part) in _CONTAINERS:
-            found |= _prune(part, child, is_root=child.embedded_resource)
+            result |= _prune(part, child, is_root=child.embedded_resource)
     for name in unknown:
         del value[name]
-    return found or bool(unknown)
+    return result or bool(unknown)

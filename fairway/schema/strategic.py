@@ -30,8 +30,8 @@ def strategic_merge(document: JsonObject, patch: Any, node: Node) -> JsonObject:
 
 
 def _part(node: Node, key: str) -> Node:
-    found = part_of(node, key)
-    return METADATA if key == "metadata" and found is ANY else found
+    part = part_of(node, key)
+    return METADATA if key == "metadata" and part is ANY else part
 
 
 def _merge_map(original: JsonObject, patch: JsonObject, node: Node) -> JsonObject:

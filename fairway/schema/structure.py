@@ -86,8 +86,8 @@ def part_of_object(node: Node, key: str) -> Node:
 
 
 def metadata_of(node: Node) -> Node:
-    found = node.properties.get("metadata")
-    return found if found is not None and found.properties else METADATA
+    metadata = node.properties.get("metadata")
+    return metadata if metadata is not None and metadata.properties else METADATA
 
 
 def is_named(node: Node, key: str, *, is_object: bool = False) -> bool:
@@ -117,19 +117,19 @@ def item_element(item: Any, keys: tuple[str, ...], node: Node) -> str:
         return f"v:{encode(item)}"
     if not isinstance(item, dict):
         raise ShapeError("associative list with keys may not have non-map elements")
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key in keys:
         if key in item:
-            found[key] = item[key]
+            result[key] = item[key]
         elif node.items is not None:
             part = node.items.properties.get(key)
             # A default of null is no default.
             if part is not None and part.default is not None:
-                found[key] = part.default
-    if not found:
+                result[key] = part.default
+    if not result:
         listed = " ".join(f'"{key}"' for key in keys)
         raise ShapeError(
             f"associative list with keys has an element that omits all key fields [{listed}] "
             "(and doesn't have default values for any key fields)"
         )
-    return key_element(found)
+    return key_element(result)

@@ -101,8 +101,8 @@ def configure(
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
-    found = getattr(record, "fields", None)
-    return found if isinstance(found, Mapping) else {}
+    result = getattr(record, "fields", None)
+    return result if isinstance(result, Mapping) else {}
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:

@@ -30,14 +30,14 @@ def weights(backends: Sequence[Backend]) -> dict[str, int]:
     if not total:
         return dict.fromkeys(sorted(shares), 0)
     exact = {name: share * WHOLE / total for name, share in shares.items()}
-    found = {name: int(exact[name]) for name in sorted(exact)}
-    left = WHOLE - sum(found.values())
-    for name in sorted(found, key=lambda name: (found[name] - exact[name], name))[:left]:
-        found[name] += 1
-    for name in [value for value, weight in found.items() if shares[value] and not weight]:
-        found[name] = 1
-        found[max(found, key=lambda other: (found[other], other))] -= 1
-    return found
+    result = {name: int(exact[name]) for name in sorted(exact)}
+    left = WHOLE - sum(result.values())
+    for name in sorted(result, key=lambda name: (result[name] - exact[name], name))[:left]:
+        result[name] += 1
+    for name in [value for value, weight in result.items() if shares[value] and not weight]:
+        result[name] = 1
+        result[max(result, key=lambda other: (result[other], other))] -= 1
+    return result
 
 
 def differs(before: dict[str, int], after: dict[str, int], *, least: int) -> bool:

@@ -81,12 +81,12 @@ def _many(seeds: range, jobs: int, *, tells_each: bool) -> int:
         seconds += result.processor_seconds
         counted += result.is_counted
     progress.clear()
-    told = ", ".join(f"{kind} {many}" for kind, many in sorted(faults.items()))
+    summary = ", ".join(f"{kind} {many}" for kind, many in sorted(faults.items()))
     _say(
         f"{len(seeds)} seeds, {counted} counted, {steps} steps, {seconds:.1f} s of a processor "
         f"in {progress.seconds():.1f} s"
     )
-    _say(f"faults: {told}")
+    _say(f"faults: {summary}")
     for result in failed:
         _say(f"{_word(result)}: make sim SEED={result.seed}")
     return bool(failed)

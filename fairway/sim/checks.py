@@ -127,8 +127,8 @@ class Checks:
         truth.is_claimed = self._is_claimed
 
     def _is_claimed(self, name: str, cluster: str) -> bool:
-        found = self.seen.get(name)
-        claim = found.status.claim if found is not None else None
+        workload = self.seen.get(name)
+        claim = workload.status.claim if workload is not None else None
         return claim is not None and any(
             placement.cluster == cluster for placement in claim.placements
         )
@@ -137,11 +137,11 @@ class Checks:
         """A write is on disk."""
         plural = change.kind[1]
         name = change.record.name[1]
-        told = f"{plural} {name} v{change.version}{' removed' if change.is_removed else ''}"
+        text = f"{plural} {name} v{change.version}{' removed' if change.is_removed else ''}"
         if change.kind != _LEASES or self._is_new_term(change, name):
-            self._log.step("write", told, change.record.raw)
+            self._log.step("write", text, change.record.raw)
         else:
-            self._log.note("renewal", told, change.record.raw)
+            self._log.note("renewal", text, change.record.raw)
         if change.kind == _WORKLOADS:
             self._workload(change, name)
         elif change.kind == _WORKS and change.is_removed:
@@ -257,8 +257,8 @@ class Checks:
         while len(self._nominal) > 1 and self._nominal[1][0] < since:
             self._nominal.popleft()
         totals = [
-            sum(of.get(flavor, 0) for name, of in found.items() if queue in (None, name))
-            for _, found in self._nominal
+            sum(of.get(flavor, 0) for name, of in value.items() if queue in (None, name))
+            for _, value in self._nominal
         ]
         return max(totals, default=0)
 

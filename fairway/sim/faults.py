@@ -96,8 +96,8 @@ class Faults:
     # Hubs.
 
     def _leader(self) -> HubReplica | None:
-        found = [hub for hub in self._hubs if hub.is_leader and hub.is_well]
-        return found[0] if found else None
+        hub_replicas = [hub for hub in self._hubs if hub.is_leader and hub.is_well]
+        return hub_replicas[0] if hub_replicas else None
 
     async def _crash_hub(self) -> None:
         hub = self._chance.choice(self._hubs)

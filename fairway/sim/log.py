@@ -21,19 +21,19 @@ class Log:
         self.steps = 0
         self.violations: list[str] = []
 
-    def step(self, what: str, told: str, body: bytes = b"") -> None:
+    def step(self, what: str, text: str, body: bytes = b"") -> None:
         """A write that is on disk, something done to a cluster, or a fault."""
         self.steps += 1
         self.counts[what] += 1
-        self.note(what, told, body)
+        self.note(what, text, body)
 
-    def fault(self, kind: str, told: str) -> None:
+    def fault(self, kind: str, text: str) -> None:
         self.faults[kind] += 1
-        self.step("fault", f"{kind}: {told}")
+        self.step("fault", f"{kind}: {text}")
 
-    def note(self, what: str, told: str, body: bytes = b"") -> None:
+    def note(self, what: str, text: str, body: bytes = b"") -> None:
         """Something that is worth a line and is no step."""
-        line = f"{self._time.now() - START:10.3f} {what:8} {told}"
+        line = f"{self._time.now() - START:10.3f} {what:8} {text}"
         self._digest.update(line.encode())
         self._digest.update(body)
         if self._keeps_lines:

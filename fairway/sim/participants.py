@@ -87,8 +87,8 @@ class Process:
         self._task.add_done_callback(self._ended)
 
     def chance(self, of: str) -> random.Random:
-        told = f"{self._stage.seed}/{self.name}/{self.runs}/{of}"
-        return random.Random(told)  # noqa: S311 - a simulation
+        seed = f"{self._stage.seed}/{self.name}/{self.runs}/{of}"
+        return random.Random(seed)  # noqa: S311 - a simulation
 
     async def _run(self, face: StoreFace) -> None:
         raise NotImplementedError
@@ -217,10 +217,10 @@ class ClusterAgent(Process):
 class _Memory(Memory):
     """An agent's memory that tells what it accepts, and in which term it was then."""
 
-    def __init__(self, folder: Path, told: Callable[[Work, int], None]) -> None:
+    def __init__(self, folder: Path, accepted: Callable[[Work, int], None]) -> None:
         super().__init__(folder, is_inline=True, is_synced=False)
-        self._told = told
+        self._accepted = accepted
 
     async def keep(self, work: Work, *, goes_on: bool = False) -> None:
-        self._told(work, self.term)
+        self._accepted(work, self.term)
         await super().keep(work, goes_on=goes_on)

@@ -58,7 +58,10 @@ class Rest:
         """How many workloads are yet to come to their end."""
         return sum(
             wish.mode != "Divided"
-            and ((found := self._checks.seen.get(name)) is None or found.status.phase not in OVER)
+            and (
+                (workload := self._checks.seen.get(name)) is None
+                or workload.status.phase not in OVER
+            )
             for name, wish in self._wishes.items()
             if not wish.is_deleted
         )
@@ -70,18 +73,18 @@ class Rest:
         }
         wanted = set()
         for name, wish in self._wishes.items():
-            found = self._checks.seen.get(name)
-            if found is None:
+            workload = self._checks.seen.get(name)
+            if workload is None:
                 if not wish.is_deleted:
                     yield f"{name} is lost"
                 continue
-            if wish.is_deleted and wish.uid in ("", found.metadata.uid):
+            if wish.is_deleted and wish.uid in ("", workload.metadata.uid):
                 yield f"{name} is not deleted"
-            yield from self._unfinished(name, wish, found)
-            if found.status.claim is not None:
+            yield from self._unfinished(name, wish, workload)
+            if workload.status.claim is not None:
                 wanted |= {
                     (placement.cluster, work_name(NAMESPACE, name))
-                    for placement in found.status.claim.placements
+                    for placement in workload.status.claim.placements
                 }
         for cluster in FLAVOR_OF:
             for (namespace, name), body in works.items():
@@ -95,8 +98,8 @@ class Rest:
             if (cluster, name) not in wanted:
                 yield f"{place} runs and nobody asked for it"
 
-    def _unfinished(self, name: str, wish: Wish, found: CheckedWorkload) -> Iterator[str]:
-        status = found.status
+    def _unfinished(self, name: str, wish: Wish, workload: CheckedWorkload) -> Iterator[str]:
+        status = workload.status
         if status.releasing:
             yield f"{name} still leaves {[placement.cluster for placement in status.releasing]}"
         if status.phase in OVER:

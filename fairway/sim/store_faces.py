@@ -123,12 +123,12 @@ class StoreFace:
         elif self.chance.random() < weather.late:
             await self._time.sleep(self.chance.random() * weather.late_seconds)
         await self._gate.passed()
-        told = list(events)
+        shuffled = list(events)
         last.extend(events)
         if self.chance.random() < weather.repeated:
             self._log.fault("events are told again", self._name)
-            told.extend(list(last)[-self.chance.randint(1, _REPEATED_MOST) :])
-        return told
+            shuffled.extend(list(last)[-self.chance.randint(1, _REPEATED_MOST) :])
+        return shuffled
 
     def forget(self, watch: FaultyWatch) -> None:
         self._watches.pop(watch, None)
@@ -250,8 +250,8 @@ class StoreFace:
         await self._travel()
         return answer
 
-    def _fail(self, kind: str, told: str, fault: Exception) -> NoReturn:
-        self._log.fault(kind, f"{self._name}: {told}")
+    def _fail(self, kind: str, text: str, fault: Exception) -> NoReturn:
+        self._log.fault(kind, f"{self._name}: {text}")
         raise fault
 
     async def _travel(self) -> None:

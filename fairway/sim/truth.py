@@ -143,11 +143,11 @@ class Truth:
 
     def left(self) -> list[str]:
         """Works in clusters that still have pods."""
-        found: list[str] = []
+        result: list[str] = []
         for cluster, agent in self._agents.items():
             seen = agent.world.observe(agent.clock.now())
-            found.extend(f"{cluster}/{name}" for name in seen.works if self.pods(cluster, name))
-        return found
+            result.extend(f"{cluster}/{name}" for name in seen.works if self.pods(cluster, name))
+        return result
 
 
 def _on_nodes(agent: ClusterAgent, work: str) -> list[LivePod]:

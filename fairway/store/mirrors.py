@@ -119,14 +119,14 @@ class Mirror:
     async def _list(self) -> None:
         asked = list(self._asked)
         listing = await self._store.list(self.kind, self._selection)
-        found: set[Name] = set()
+        result: set[Name] = set()
         for number, stored in enumerate(listing.items):
             if number % _SLICE == _SLICE - 1:
                 await asyncio.sleep(0)  # who else waits for the loop goes first
             name, version = _identity(stored)
-            found.add(name)
+            result.add(name)
             self._put(name, version, stored)
-        for name in [object_ for object_ in self._objects if object_ not in found]:
+        for name in [object_ for object_ in self._objects if object_ not in result]:
             self._drop(name)
         self._version = listing.version
         self.is_complete.set()

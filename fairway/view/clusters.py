@@ -276,15 +276,15 @@ def _pools(
         belief.name: belief for belief in cluster.status.stock if belief.out_since is not None
     }
     pools, used = pools_of(cluster), _used(pools_of(cluster), seen)
-    found = []
+    result = []
     for pool in pools:
-        told = seen.get(pool.name)
+        pool_report = seen.get(pool.name)
         quota = quotas_of(cluster).get(pool.quota)
         by_quota = {} if quota is None else _by_quota(pool, quota, used[pool.quota])
-        left = max(0, min((_left(pool, told), *by_quota.values())))
-        made = _pool(pool, cluster, told, left=left, limited=tuple(by_quota))
-        found.append(_believed(made, beliefs.get(pool.name), now))
-    return tuple(found)
+        left = max(0, min((_left(pool, pool_report), *by_quota.values())))
+        made = _pool(pool, cluster, pool_report, left=left, limited=tuple(by_quota))
+        result.append(_believed(made, beliefs.get(pool.name), now))
+    return tuple(result)
 
 
 def _used(

@@ -67,13 +67,13 @@ class Objects:
         Native objects come last, since rules say what they are; one that a Workload stands for
         already is not counted twice.
         """
-        found = cls()
-        natives = [entry for entry in plain if not found._is_put(entry)]
-        known = {_source_of(workload) for workload in found.workloads.values()}
+        objects = cls()
+        natives = [entry for entry in plain if not objects._is_put(entry)]
+        known = {_source_of(workload) for workload in objects.workloads.values()}
         for native in natives:
             if _identity_of(native) not in known:
-                found.put(native)
-        return found
+                objects.put(native)
+        return objects
 
     def _is_put(self, plain: Mapping[str, Any]) -> bool:
         """Takes an object in, unless it is one that rules may have something to say about."""
@@ -113,10 +113,10 @@ class Objects:
         if shelf is None:
             return None
         key = _key(item.kind, item.metadata.namespace, item.metadata.name)
-        found = Touched(kind=item.kind, key=key, before=shelf.get(key), after=item)
+        touched = Touched(kind=item.kind, key=key, before=shelf.get(key), after=item)
         shelf[key] = item
-        self._note_uid(found)
-        return found
+        self._note_uid(touched)
+        return touched
 
     def _put_volume(self, plain: Mapping[str, Any], *, is_removed: bool) -> Touched:
         metadata = plain.get("metadata") or {}
@@ -157,9 +157,9 @@ class Objects:
         if shelf is None:
             return None
         key = _key(kind, str(metadata.get("namespace", "")), name)
-        found = Touched(kind=kind, key=key, before=shelf.pop(key, None), after=None)
-        self._note_uid(found)
-        return found
+        touched = Touched(kind=kind, key=key, before=shelf.pop(key, None), after=None)
+        self._note_uid(touched)
+        return touched
 
     def _note_uid(self, touched: Touched) -> None:
         """Claims call workloads of other namespaces by their UID."""
@@ -207,22 +207,22 @@ class Objects:
             name: clusters.read(self.clusters[name], self.reports_of(name), now)
             for name in sorted(self.clusters)
         }
-        found = {
+        result = {
             key: workloads.workload_of(workload, defaults)
             for key, workload in self.workloads.items()
             if not workloads.is_past(workload)
         }
-        found.update(assumed or {})
+        result.update(assumed or {})
         seen = {name: reading.seen for name, reading in readings.items()}
         strays = {
             name: {work: unclaimed(some) for work, some in works.items()}
             for name, works in seen.items()
         }
         heard = [name for name, reading in readings.items() if reading.is_heard]
-        for key in sorted(found):
+        for key in sorted(result):
             work = work_of(key)
-            found[key] = running(found[key], (name for name in heard if work in seen[name]))
-            found[key], left = bind(found[key], seen)
+            result[key] = running(result[key], (name for name in heard if work in seen[name]))
+            result[key], left = bind(result[key], seen)
             for name in left.keys() & strays.keys():
                 strays[name][work_of(key)] = left[name]
         return Facts(
@@ -234,16 +234,16 @@ class Objects:
                 for key in sorted(self.policies)
             },
             clusters={name: reading.cluster for name, reading in readings.items()},
-            workloads={key: found[key] for key in sorted(found)},
+            workloads={key: result[key] for key in sorted(result)},
             strays={name: joined(some) for name, some in strays.items() if joined(some)},
             settings=settings_of(self.fleet),
             default_policy=policies.DEFAULT,
         )
 
 
-def settings_of(found: Fleet | None) -> Settings:
-    fleet = found.spec if found is not None else FleetSpec()
-    breakers = found.status.breakers if found is not None else ()
+def settings_of(stored: Fleet | None) -> Settings:
+    fleet = stored.spec if stored is not None else FleetSpec()
+    breakers = stored.status.breakers if stored is not None else ()
     share, held = fleet.fair_share, fleet.reservations
     return Settings(
         fair_sharing=share.enabled,
@@ -265,10 +265,14 @@ def settings_of(found: Fleet | None) -> Settings:
 def _money(fleet: FleetSpec, breakers: Sequence[BreakerStatus]) -> tuple[int, int] | None:
     """What elastic nodes cost an hour and may cost, in nanos, while that stops the hub."""
     limit = fleet.breakers.price_per_hour
-    found = next(
+    breaker_status = next(
         (breaker for breaker in breakers if breaker.name == "Price" and breaker.open_since), None
     )
-    return (found.past_hour.nanos, limit.nanos) if found and limit is not None else None
+    return (
+        (breaker_status.past_hour.nanos, limit.nanos)
+        if breaker_status and limit is not None
+        else None
+    )
 
 
 def _group_of(plain: Mapping[str, Any]) -> str:
@@ -278,8 +282,8 @@ def _group_of(plain: Mapping[str, Any]) -> str:
 def _identity_of(native: Mapping[str, Any]) -> tuple[str, ...]:
     metadata = native.get("metadata") or {}
     namespace = metadata.get("namespace") or "default"
-    found = (native.get("apiVersion"), native.get("kind"), namespace, metadata.get("name"))
-    return tuple(str(item) for item in found)
+    result = (native.get("apiVersion"), native.get("kind"), namespace, metadata.get("name"))
+    return tuple(str(item) for item in result)
 
 
 def _source_of(workload: Workload) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ _NANO = 1_000_000_000
 
 def node_price(cluster: Cluster, pool: ElasticPool, flavors: Iterable[Flavor]) -> int | None:
     """What one node of a pool costs, as a source told it last, as listed, or by its flavor."""
-    told = next(
+    status = next(
         (
             pool_status
             for pool_status in cluster.status.elastic_pools
@@ -27,8 +27,8 @@ def node_price(cluster: Cluster, pool: ElasticPool, flavors: Iterable[Flavor]) -
         ),
         None,
     )
-    if told is not None and told.price_per_hour is not None:
-        return told.price_per_hour.nanos
+    if status is not None and status.price_per_hour is not None:
+        return status.price_per_hour.nanos
     if pool.price_per_hour is not None:
         return pool.price_per_hour.nanos
     prices = [
@@ -46,9 +46,9 @@ def node_price(cluster: Cluster, pool: ElasticPool, flavors: Iterable[Flavor]) -
 def unit_prices(cluster: Cluster, flavor: Flavor) -> Mapping[str, int]:
     """What a unit of each resource costs on a flavor in a cluster."""
     factor = cluster.spec.price_factor.nanos
-    found = {key: price.nanos * factor // _NANO for key, price in flavor.spec.prices.items()}
-    if any(is_accelerator(name) for name in found):
-        return found
+    result = {key: price.nanos * factor // _NANO for key, price in flavor.spec.prices.items()}
+    if any(is_accelerator(name) for name in result):
+        return result
     for pool in pools_of(cluster):
         if not _brings(cluster, pool, flavor):
             continue
@@ -56,8 +56,8 @@ def unit_prices(cluster: Cluster, flavor: Flavor) -> Mapping[str, int]:
         for resource, amount in pool.shape.items():
             if price is not None and is_accelerator(resource) and amount.nanos:
                 each = price * _NANO // amount.nanos
-                found[resource] = min(each, found.get(resource, each))
-    return found
+                result[resource] = min(each, result.get(resource, each))
+    return result
 
 
 def _brings(cluster: Cluster, pool: ElasticPool, flavor: Flavor) -> bool:

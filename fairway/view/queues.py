@@ -13,12 +13,12 @@ from fairway.view.selectors import ClusterFacts, both, choose
 
 def request_of(amounts: Mapping[str, Quantity], *, up: bool = True) -> model.Request:
     """Amounts in base units, sorted, without zeros; what is finer is rounded up, or down."""
-    found = []
+    result = []
     for resource in sorted(amounts):
         amount = base_units(resource, amounts[resource], up=up)
         if amount:
-            found.append((resource, amount))
-    return tuple(found)
+            result.append((resource, amount))
+    return tuple(result)
 
 
 def base_units(resource: str, quantity: Quantity, *, up: bool = True) -> int:
@@ -55,16 +55,16 @@ def queue_of(
 
 def at_or_below(names: Collection[str], queues: Mapping[str, Queue]) -> set[str]:
     """These queues, known or not, and all whose way up leads to one of them."""
-    found = set(names)
+    result = set(names)
     for name in queues:
         way: list[str] = []
         at = name
-        while at in queues and at not in way and at not in found:
+        while at in queues and at not in way and at not in result:
             way.append(at)
             at = queues[at].spec.parent
-        if at in found:
-            found.update(way)
-    return found
+        if at in result:
+            result.update(way)
+    return result
 
 
 def line_of(queues: Mapping[str, Queue], name: str) -> list[QueueSpec]:
@@ -129,13 +129,13 @@ def _queue(
 
 
 def _quotas(spec: QueueSpec) -> dict[model.FlavorResource, model.Quota]:
-    found: dict[model.FlavorResource, model.Quota] = {}
+    quotas: dict[model.FlavorResource, model.Quota] = {}
     for group in spec.resource_groups:
         for flavor in group.flavors:
             given = {quota.resource: quota for quota in flavor.quotas}
             for resource in group.resources:
                 quota = given.get(resource)
-                found[flavor.name, resource] = (
+                quotas[flavor.name, resource] = (
                     model.Quota()
                     if quota is None
                     else model.Quota(
@@ -144,7 +144,7 @@ def _quotas(spec: QueueSpec) -> dict[model.FlavorResource, model.Quota]:
                         lending_limit=_limit(resource, quota.lending_limit),
                     )
                 )
-    return found
+    return quotas
 
 
 def _limit(resource: str, quantity: Quantity | None) -> int | None:

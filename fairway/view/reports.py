@@ -55,15 +55,15 @@ def newest(reports: Iterable[ClusterReport]) -> tuple[ClusterReport, ...]:
     if not wholes:
         return ()
     chunks = max(wholes.values(), key=_age).spec.chunks
-    found = []
+    result = []
     for chunk in sorted(wholes):
         if chunk < chunks:
             whole = wholes[chunk]
             later = [
                 difference for difference in differences.get(chunk, ()) if fits(whole, difference)
             ]
-            found.append(applied(whole, max(later, key=_age)) if later else whole)
-    return tuple(found)
+            result.append(applied(whole, max(later, key=_age)) if later else whole)
+    return tuple(result)
 
 
 def _age(report: ClusterReport) -> tuple[int, int, int]:
@@ -116,7 +116,7 @@ def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.No
 def _capacity(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.Amounts]:
     """What our pods may use of each resource, in base units."""
     own = sorted({amount.resource for chunk in rows.chunks for amount in chunk.amounts})
-    found: dict[str, nodes.Amounts] = {}
+    result: dict[str, nodes.Amounts] = {}
     for resource in own:
         name = back.get(resource, resource)
         parts = []
@@ -127,8 +127,8 @@ def _capacity(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.Amounts]:
                 if column is None
                 else _left(column, model.unit_nanos(name))
             )
-        found[name] = np.concatenate(parts)[rows.order]
-    return {name: found[name] for name in sorted(found)}
+        result[name] = np.concatenate(parts)[rows.order]
+    return {name: result[name] for name in sorted(result)}
 
 
 def _left(column: AmountColumn, unit: int) -> nodes.Amounts:
@@ -150,15 +150,15 @@ def _left(column: AmountColumn, unit: int) -> nodes.Amounts:
 
 
 def _labels(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.LabelColumn]:
-    found: dict[str, Sequence[str]] = {HOSTNAME: rows.names}
+    labels: dict[str, Sequence[str]] = {HOSTNAME: rows.names}
     for key in sorted({label.key for chunk in rows.chunks for label in chunk.labels}):
         values = rows.column([_values(chunk, key) for chunk in rows.chunks])
         name = back.get(key, key)
-        before = found.get(name)
+        before = labels.get(name)
         if before is not None:
             values = [value or other for value, other in zip(values, before, strict=True)]
-        found[name] = values
-    return {key: _label_column(found[key], rows) for key in sorted(found) if any(found[key])}
+        labels[name] = values
+    return {key: _label_column(labels[key], rows) for key in sorted(labels) if any(labels[key])}
 
 
 def _label_column(values: Sequence[str], rows: Rows) -> nodes.LabelColumn:
@@ -206,10 +206,10 @@ def seen_of(
                 requests[key] = tuple(sorted((back.get(name, name), some) for name, some in own))
             _count(bound.setdefault(key, {}), work.bound, positions)
             _count(ending.setdefault(key, {}), work.terminating, positions)
-    found: dict[str, list[SeenPods]] = {}
+    result: dict[str, list[SeenPods]] = {}
     for key in sorted(requests):
         if bound[key] or ending[key]:
-            found.setdefault(key[0], []).append(
+            result.setdefault(key[0], []).append(
                 SeenPods(
                     pod_set=key[1],
                     attempt=key[2],
@@ -218,7 +218,7 @@ def seen_of(
                     terminating=ending[key],
                 )
             )
-    return {work: tuple(some) for work, some in found.items()}
+    return {work: tuple(some) for work, some in result.items()}
 
 
 def _count(into: dict[int, int], pods: PodCounts | None, positions: Sequence[int]) -> None:

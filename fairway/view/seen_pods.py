@@ -69,8 +69,8 @@ def bind(
     leaves = [_Slot(placement, placement.attempt) for placement in workload.releasing]
     strays: dict[str, tuple[Stray, ...]] = {}
     for cluster in sorted(clusters_of(workload)):
-        found = seen.get(cluster, {}).get(work, ())
-        strays[cluster] = tuple(_deal(found, cluster, holds, leaves))
+        pods = seen.get(cluster, {}).get(work, ())
+        strays[cluster] = tuple(_deal(pods, cluster, holds, leaves))
     if all(slot.is_bound for slot in (*holds, *leaves)):
         return workload, strays  # most events change nothing here, and a copy is dear
     bound = replace(
@@ -90,9 +90,9 @@ def running(workload: Workload, clusters: Iterable[str]) -> Workload:
 
 
 def _deal(
-    found: Iterable[SeenPods], cluster: str, holds: Sequence[_Slot], leaves: Sequence[_Slot]
+    items: Iterable[SeenPods], cluster: str, holds: Sequence[_Slot], leaves: Sequence[_Slot]
 ) -> Iterable[Stray]:
-    for other in found:
+    for other in items:
         here = [slot for slot in holds if slot.placed.cluster == cluster and slot.takes(other)]
         away = [slot for slot in leaves if slot.placed.cluster == cluster and slot.takes(other)]
         left: dict[int, int] = {}
@@ -109,10 +109,10 @@ def _bound(slot: _Slot) -> Placed:
     return slot.placed if slot.is_bound else replace(slot.placed, bound=slot.bound)
 
 
-def unclaimed(found: Iterable[SeenPods]) -> tuple[Stray, ...]:
+def unclaimed(items: Iterable[SeenPods]) -> tuple[Stray, ...]:
     """All pods of a work that nobody claims."""
     strays = []
-    for other in found:
+    for other in items:
         pods = dict(other.bound)
         for position, count in other.terminating.items():
             pods[position] = pods.get(position, 0) + count

@@ -421,12 +421,12 @@ class View:
         self._facts = None
 
     def _refresh_policies(self) -> None:
-        found = {
+        result = {
             key: policies.policy_of(self._objects.policies[key], self._selectable)
             for key in sorted(self._objects.policies)
         }
-        if found != self._policies:
-            self._policies = found
+        if result != self._policies:
+            self._policies = result
             self._changed.has_policies, self._facts = True, None
 
 

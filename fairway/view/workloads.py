@@ -227,12 +227,12 @@ def _tasks_over(workload: Workload) -> str:
     if workload.spec.tasks is None or not (status.succeeded_tasks or status.failed_tasks):
         return ""
     try:
-        told = [ranges.parse(name) for name in (status.succeeded_tasks, status.failed_tasks)]
+        over = [ranges.parse(name) for name in (status.succeeded_tasks, status.failed_tasks)]
     except ValueError:
         return ""
     first = workload.spec.tasks.first
     known = (first, first + workload.spec.tasks.count - 1)
-    return ranges.text(ranges.within(ranges.union(told), known))
+    return ranges.text(ranges.within(ranges.union(over), known))
 
 
 def _avoided(workload: Workload) -> tuple[str, ...]:
@@ -387,12 +387,12 @@ def _leaving_part(
     placement: Placement, claim: Claim | None, given: Mapping[str, PodSet]
 ) -> model.Placed:
     """What is left; where it makes way for its own replacement, that is charged in its stead."""
-    found = replace(_placed(placement, given), attempt=placement.attempt)
+    result = replace(_placed(placement, given), attempt=placement.attempt)
     for other in claim.placements if claim and placement.gives_way_to else ():
         if other.cluster == placement.gives_way_to:
-            is_charged = not model.are_alike(found, _placed(other, given))
-            return replace(found, is_charged=is_charged)
-    return found
+            is_charged = not model.are_alike(result, _placed(other, given))
+            return replace(result, is_charged=is_charged)
+    return result
 
 
 def _placed(placement: Placement, given: Mapping[str, PodSet]) -> model.Placed:

@@ -80,8 +80,8 @@ class WorkSeen:
         return {at: value for at, value in wanted if value is not None}
 
 
-def _identity(found: JsonObject) -> tuple[object, object, object]:
-    return (found.get("apiVersion"), found.get("kind"), (found.get("metadata") or {}).get("name"))
+def _identity(body: JsonObject) -> tuple[object, object, object]:
+    return (body.get("apiVersion"), body.get("kind"), (body.get("metadata") or {}).get("name"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,8 +33,8 @@ class Part:
 
 def digest_of(pod: Pod) -> str:
     """What a pod is made from; another one where it has to be made anew."""
-    told = _encode([pod.spec, dict(pod.labels), dict(pod.annotations)])
-    return sha256(told).hexdigest()[:_DIGEST_LENGTH]
+    encoded = _encode([pod.spec, dict(pod.labels), dict(pod.annotations)])
+    return sha256(encoded).hexdigest()[:_DIGEST_LENGTH]
 
 
 def ended_next(service: JsonObject, wanted: int, parts: Sequence[Part]) -> list[str]:
@@ -58,8 +58,8 @@ def unavailable_most(service: JsonObject, wanted: int) -> int:
     """How many may be lacking: as a Deployment says, else a quarter; of others one."""
     if service.get("kind") != "Deployment":
         return 1
-    told = child(service, "spec", "strategy", "rollingUpdate").get("maxUnavailable", "25%")
-    if isinstance(told, int):
-        return max(1, told)
-    share = str(told).removesuffix("%")
+    limit = child(service, "spec", "strategy", "rollingUpdate").get("maxUnavailable", "25%")
+    if isinstance(limit, int):
+        return max(1, limit)
+    share = str(limit).removesuffix("%")
     return max(1, wanted * int(share) // 100) if share.isdecimal() else 1

@@ -89,21 +89,21 @@ async def invite(hub: KubeApi, access: Access, cluster: str, wanted: Wanted) -> 
 async def _place(hub: KubeApi, cluster: str, wanted: Wanted) -> JsonObject:
     """The Cluster object of one that is to join, not accepted yet."""
     try:
-        found = _decoded(await hub.get(CLUSTERS, cluster))
+        result = _decoded(await hub.get(CLUSTERS, cluster))
     except NotFound:
         spec = {"kubernetes": {"connection": "Pull"}, "accepted": False, "mode": wanted.mode}
         identity = {"apiVersion": API_VERSION, "kind": "Cluster", "metadata": {"name": cluster}}
         return _decoded(await hub.create(CLUSTERS, {**identity, "spec": spec}, write=_WRITE))
-    if not _is_pull(found):
+    if not _is_pull(result):
         raise Refused(f"{cluster} is a cluster that the hub reaches by itself already")
-    if found["spec"].get("accepted", True):
+    if result["spec"].get("accepted", True):
         if not wanted.replaces:
             raise Refused(f"{cluster} has an agent; --replace takes its place away from it")
         with suppress(NotFound):
             namespace = work_namespace(cluster)
             await hub.delete(ACCOUNTS, rights.AGENT, namespace=namespace, write=_WRITE)
         await _change(hub, cluster, {"accepted": False})
-    return found
+    return result
 
 
 async def asked(hub: KubeApi, cluster: str) -> Request | None:
@@ -137,13 +137,13 @@ async def trust(hub: KubeApi, cluster: str, *, mode: str = "") -> bool:
 
     An agent that was accepted before gets the rights that agents have by now.
     """
-    found = _decoded(await hub.get(CLUSTERS, cluster))
-    if _is_pull(found):
-        if not found["spec"].get("accepted", True):
+    result = _decoded(await hub.get(CLUSTERS, cluster))
+    if _is_pull(result):
+        if not result["spec"].get("accepted", True):
             return False
         with suppress(NotFound):
             await hub.get(ACCOUNTS, rights.AGENT, work_namespace(cluster))
-            await apply_all(hub, rights.agent_objects(cluster, rights.owner_of(found)))
+            await apply_all(hub, rights.agent_objects(cluster, rights.owner_of(result)))
     await _change(hub, cluster, {"accepted": True, **({"mode": mode} if mode else {})})
     return True
 
@@ -172,8 +172,8 @@ async def make_namespace(api: KubeApi, name: str) -> None:
             await api.create(NAMESPACES, body, write=_WRITE)
             return
         with suppress(NotFound):
-            found, _ = await api.patch(NAMESPACES, name, disown, write=_WRITE)
-            if "deletionTimestamp" not in _decoded(found)["metadata"]:
+            patched, _ = await api.patch(NAMESPACES, name, disown, write=_WRITE)
+            if "deletionTimestamp" not in _decoded(patched)["metadata"]:
                 return
         await api.clock.sleep(0.2)
     raise Refused(f"namespace {name} of a former cluster is still being removed; try again later")
@@ -214,5 +214,5 @@ async def _change(hub: KubeApi, cluster: str, spec: JsonObject) -> None:
 
 
 def _decoded(raw: bytes) -> JsonObject:
-    found: JsonObject = msgspec.json.decode(raw)
-    return found
+    decoded: JsonObject = msgspec.json.decode(raw)
+    return decoded

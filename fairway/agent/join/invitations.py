@@ -56,9 +56,9 @@ def read(text: str) -> Invitation:
     encoded = text.removeprefix(_BEGINNING)
     try:
         content = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
-        found = msgspec.json.decode(content, type=Invitation)
+        invitation = msgspec.json.decode(content, type=Invitation)
     except (binascii.Error, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadInvitation("this invitation is cut or altered: copy it whole") from error
-    if not found.server.startswith("https://"):
+    if not invitation.server.startswith("https://"):
         raise BadInvitation("this invitation names no server that is reached by HTTPS")
-    return found
+    return invitation

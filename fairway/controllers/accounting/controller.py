@@ -79,11 +79,11 @@ class Accounting:
     async def _begin(self) -> int:
         """Takes up the last account; from when on what is held now is to be accounted for."""
         self._known.clear()
-        found = [codec.decode(stored.raw, CostAccount) for stored in await self._read()]
+        result = [codec.decode(stored.raw, CostAccount) for stored in await self._read()]
         self._accounts = accounts = Accounts()
-        if not found:
+        if not result:
             return self._now()
-        last = max(found, key=lambda account: account.spec.until)
+        last = max(result, key=lambda account: account.spec.until)
         day = _day(last.metadata.name)
         for key, total in sums_of(last.spec.rows).items():
             accounts.sums[day, key] = total
@@ -177,11 +177,11 @@ class Accounting:
             _log.info("what clusters have is not known: %s", fault)
             return
         now = self._now()
-        found = {
+        result = {
             place: Supply(gpus=gpus, rate=self._gpu_price(place))
             for place, gpus in supplies.items()
         }
-        self._accounts.supply(found, now)
+        self._accounts.supply(result, now)
         lent = dict(_lent(standings))
         for owner in self._accounts.owners() - lent.keys():
             if owner.startswith(_LENT):
@@ -254,14 +254,14 @@ _LENT = "lent "
 def _lent(standings: list[QueueState]) -> dict[str, Holding]:
     """What queues without others below them lend, by accelerator."""
     parents = {standing.parent for standing in standings}
-    found: dict[str, Holding] = {}
+    holdings: dict[str, Holding] = {}
     for queue in (standing for standing in standings if standing.queue not in parents):
         for holding in queue.holdings:
             if holding.lent and is_accelerator(holding.resource):
                 key = Key(use="Lent", queue=queue.queue, flavor=holding.flavor)
                 name = f"{_LENT}{queue.queue} {holding.flavor} {holding.resource}"
-                found[name] = Holding(key=key, gpus=holding.lent // MILLI)
-    return found
+                holdings[name] = Holding(key=key, gpus=holding.lent // MILLI)
+    return holdings
 
 
 def _name(day: int) -> str:

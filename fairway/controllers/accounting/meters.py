@@ -116,8 +116,8 @@ def _parts(placement: Placement, prices_of: PricesOf) -> Iterator[tuple[str, int
     """Flavor, thousandths of GPUs and billionths an hour of each pod set."""
     for pods in placement.pod_sets:
         rate = 0
-        for resource, told in pods.requests.items():
-            nanos = Quantity.of(told).nanos * pods.count
+        for resource, amount in pods.requests.items():
+            nanos = Quantity.of(amount).nanos * pods.count
             price = prices_of(placement.cluster, pods.flavors.get(resource, "")).get(resource, 0)
             rate += nanos * price // NANO
         yield pods.flavor, pods.gpus, rate

@@ -175,13 +175,15 @@ class Autoscaling:
                     "OtherAutoscaler", f"its count is set by {other.name} already; {other.advice}"
                 )
             await other_autoscalers.send_away(other, service, store=self._store)
-            await self._notes.say(service.found, "AutoscalerTakenOver", f"{other.name} gave way")
+            await self._notes.say(service.target, "AutoscalerTakenOver", f"{other.name} gave way")
             raise Conflict(f"{other.name} gave way; the object is read anew")
         self._alone[name] = (generation, now)
 
     def _age(self, name: Name) -> tuple[float, str]:
-        found = self._cache.get(FleetAutoscaler, name[1], name[0])
-        created = found.metadata.creation_timestamp if found is not None else None
+        fleet_autoscaler = self._cache.get(FleetAutoscaler, name[1], name[0])
+        created = (
+            fleet_autoscaler.metadata.creation_timestamp if fleet_autoscaler is not None else None
+        )
         return (created.timestamp() if created is not None else 0.0, name[1])
 
     async def _decided(
@@ -229,8 +231,8 @@ class Autoscaling:
         known = pods.counted(service, cache=self._cache, states=self._states)
         if not needs_usage(metrics) or not known.facts:
             return known
-        found = await pods.measured(service, cache=self._cache, meter=self._measuring.meter)
-        return found if found.is_named else replace(known, fault=found.fault)
+        result = await pods.measured(service, cache=self._cache, meter=self._measuring.meter)
+        return result if result.is_named else replace(known, fault=result.fault)
 
     async def _carry_out(self, service: Service, verdict: ScaleDecision) -> str:
         """Sets the count; why not, where it was refused for good."""
@@ -244,9 +246,9 @@ class Autoscaling:
             return str(fault)
         _log.info(
             "%s %s/%s: from %d to %d replicas: %s",
-            service.found["kind"],
+            service.target["kind"],
             service.namespace,
-            service.found["metadata"]["name"],
+            service.target["metadata"]["name"],
             service.wanted,
             verdict.replicas,
             verdict.why,

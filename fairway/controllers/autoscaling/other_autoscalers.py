@@ -77,7 +77,7 @@ def _in_template(service: Service) -> Iterator[Other]:
 
 
 def _of_kserve(service: Service) -> Iterator[Other]:
-    if _scales_itself(service.found):
+    if _scales_itself(service.target):
         yield Other(
             name="KServe",
             advice="set takeOver: true, or make maxReplicas equal to minReplicas",
@@ -104,17 +104,17 @@ async def _on_hub(service: Service, store: Store) -> list[Other]:
     except ApiError as fault:
         message = f"whether another autoscaler sets its count is not known: {fault}"
         raise NotScalable("OtherAutoscalersUnknown", message) from fault
-    names = {(service.found["kind"], service.found["metadata"]["name"])}
-    found = []
+    names = {(service.target["kind"], service.target["metadata"]["name"])}
+    others = []
     for stored in listing.items:
         other = stored.object()
         target = child(other, "spec", "scaleTargetRef")
         if (target.get("kind"), target.get("name")) in names:
-            found.append(
+            others.append(
                 Other(
                     name=f"HorizontalPodAutoscaler {other['metadata']['name']} on the hub",
                     advice="delete it, or set takeOver: true",
                     on_hub=other,
                 )
             )
-    return found
+    return others

@@ -90,7 +90,7 @@ def _places(service: Service, cache: Cache) -> list[_Place]:
     names = dict.fromkeys(
         placement.cluster for placement in (*claimed, *status.releasing) if placement.cluster
     )
-    found = []
+    places = []
     for name in names:
         cluster = cache.get(Cluster, name)
         place = _Place(
@@ -100,8 +100,8 @@ def _places(service: Service, cache: Cache) -> list[_Place]:
             leaving=tuple(placement for placement in status.releasing if placement.cluster == name),
         )
         if place.claimed or cluster is not None:
-            found.append(place)
-    return found
+            places.append(place)
+    return places
 
 
 def _told(cluster: str, state: WorkState) -> Iterable[PodFact]:

@@ -69,54 +69,56 @@ class Reader:
 
     async def _read(self, metric: Metric) -> model.Metric:
         match metric:
-            case Metric(resource=ResourceMetric() as found):
-                return self._used(found, f"{found.name} resource")
-            case Metric(container_resource=ContainerResourceMetric() as found):
-                return self._used(found, f"{found.name} of container {found.container}")
-            case Metric(pods=found) if found is not None:
-                query = found.metric.query or (
-                    f"{found.metric.name}{{{self._of_namespace(found.metric.selector)}}}"
+            case Metric(resource=ResourceMetric() as wanted):
+                return self._used(wanted, f"{wanted.name} resource")
+            case Metric(container_resource=ContainerResourceMetric() as wanted):
+                return self._used(wanted, f"{wanted.name} of container {wanted.container}")
+            case Metric(pods=wanted) if wanted is not None:
+                query = wanted.metric.query or (
+                    f"{wanted.metric.name}{{{self._of_namespace(wanted.metric.selector)}}}"
                 )
                 return model.Metric(
-                    name=f"pods metric {found.metric.name}",
+                    name=f"pods metric {wanted.metric.name}",
                     failure="FailedGetPodsMetric",
-                    target=target_of(found.target),
+                    target=target_of(wanted.target),
                     reading=await self._of_pods(query),
                 )
-            case Metric(object=found) if found is not None:
-                about = found.described_object
-                labels = self._of_namespace(found.metric.selector, {about.kind.lower(): about.name})
-                query = found.metric.query or f"sum({found.metric.name}{{{labels}}})"
+            case Metric(object=wanted) if wanted is not None:
+                about = wanted.described_object
+                labels = self._of_namespace(
+                    wanted.metric.selector, {about.kind.lower(): about.name}
+                )
+                query = wanted.metric.query or f"sum({wanted.metric.name}{{{labels}}})"
                 return model.Metric(
-                    name=f"{about.kind} metric {found.metric.name}",
+                    name=f"{about.kind} metric {wanted.metric.name}",
                     failure="FailedGetObjectMetric",
-                    target=target_of(found.target),
+                    target=target_of(wanted.target),
                     reading=await self._of_all(query),
-                    activation=millis(found.activation_value),
+                    activation=millis(wanted.activation_value),
                 )
-            case Metric(external=found) if found is not None:
-                labels = ",".join(_matchers(found.metric.selector))
-                query = found.metric.query or f"sum({found.metric.name}{{{labels}}})"
+            case Metric(external=wanted) if wanted is not None:
+                labels = ",".join(_matchers(wanted.metric.selector))
+                query = wanted.metric.query or f"sum({wanted.metric.name}{{{labels}}})"
                 return model.Metric(
-                    name=f"external metric {found.metric.name}",
+                    name=f"external metric {wanted.metric.name}",
                     failure="FailedGetExternalMetric",
-                    target=target_of(found.target),
+                    target=target_of(wanted.target),
                     reading=await self._of_all(query),
-                    activation=millis(found.activation_value),
+                    activation=millis(wanted.activation_value),
                 )
-            case Metric(serving=found) if found is not None:
-                return await self._of_server(found)
+            case Metric(serving=wanted) if wanted is not None:
+                return await self._of_server(wanted)
         raise AssertionError(metric)  # the schema asks for the part that the type names
 
-    def _used(self, found: ResourceMetric | ContainerResourceMetric, name: str) -> model.Metric:
+    def _used(self, metric: ResourceMetric | ContainerResourceMetric, name: str) -> model.Metric:
         """What pods use of a resource, as their clusters told when they were asked for the pods."""
-        container = found.container if isinstance(found, ContainerResourceMetric) else ""
+        container = metric.container if isinstance(metric, ContainerResourceMetric) else ""
         by_pod: dict[str, model.Measured] = {}
         for pod, seen in self.pods.usage.items():
             names = [container] if container else list(seen.usage)
-            if names and all(found.name in seen.usage.get(other, {}) for other in names):
+            if names and all(metric.name in seen.usage.get(other, {}) for other in names):
                 by_pod[pod] = model.Measured(
-                    value=sum(seen.usage[other][found.name] for other in names),
+                    value=sum(seen.usage[other][metric.name] for other in names),
                     at=seen.measured_at,
                     window_seconds=seen.window_seconds,
                 )
@@ -126,31 +128,35 @@ class Reader:
         return model.Metric(
             name=name,
             failure=f"FailedGet{'Container' if container else ''}ResourceMetric",
-            target=target_of(found.target),
+            target=target_of(metric.target),
             reading=reading,
-            resource=found.name,
+            resource=metric.name,
             container=container,
         )
 
-    async def _of_server(self, found: ServingMetric) -> model.Metric:
-        server = presets.SERVERS[found.engine]
-        more = {server.model_label: found.model} if found.model and server.model_label else {}
-        if found.selector is None:
+    async def _of_server(self, serving_metric: ServingMetric) -> model.Metric:
+        server = presets.SERVERS[serving_metric.engine]
+        more = (
+            {server.model_label: serving_metric.model}
+            if serving_metric.model and server.model_label
+            else {}
+        )
+        if serving_metric.selector is None:
             beginning = re.escape(self.service.object_name)
             labels = f"{self._of_namespace(None, more)},{_POD}=~{presets.quoted(beginning + '-.*')}"
         else:
-            labels = self._of_namespace(found.selector, more)
-        query = presets.query(found.engine, found.signal, labels)
-        target = millis(found.target)
-        is_total = found.signal in presets.TOTALS
+            labels = self._of_namespace(serving_metric.selector, more)
+        query = presets.query(serving_metric.engine, serving_metric.signal, labels)
+        target = millis(serving_metric.target)
+        is_total = serving_metric.signal in presets.TOTALS
         return model.Metric(
-            name=f"{found.engine} {found.signal}",
+            name=f"{serving_metric.engine} {serving_metric.signal}",
             failure="FailedGetServingMetric",
             target=AverageValue(value=target) if is_total else model.Value(value=target),
-            reading=NotRead(why=f"{found.engine} does not tell {found.signal}")
+            reading=NotRead(why=f"{serving_metric.engine} does not tell {serving_metric.signal}")
             if query is None
             else await self._of_all(query),
-            activation=millis(found.activation_value),
+            activation=millis(serving_metric.activation_value),
         )
 
     async def _of_all(self, query: str) -> model.Reading:
@@ -194,27 +200,27 @@ def _by_pod(samples: tuple[Sample, ...], pods: Pods) -> dict[str, model.Measured
         elif fact.is_ready and not fact.is_leaving and fact.phase == "Running":
             places[fact.name.partition("/")[0]].append(fact.name)
             places[""].append(fact.name)
-    found: dict[str, model.Measured] = {}
+    result: dict[str, model.Measured] = {}
     for sample in sorted(samples, key=lambda sample: sorted(sample.labels.items())):
         cluster, pod = sample.labels.get(_CLUSTER, ""), sample.labels[_POD]
         if pods.is_named:
             free = [place for place in places[pod] if not cluster or place == f"{cluster}/{pod}"]
         else:
             free = places[cluster]
-        free = [name for name in free if name not in found]
+        free = [name for name in free if name not in result]
         name = free[0] if free else f"{cluster}/{pod}"
-        found[name] = model.Measured(value=rounded(sample.value), at=sample.at)
-    return found
+        result[name] = model.Measured(value=rounded(sample.value), at=sample.at)
+    return result
 
 
 def _matchers(selector: LabelSelector | None) -> list[str]:
     """A label selector as PromQL says it."""
     if selector is None:
         return []
-    found = [presets.matching(selector.match_labels)] if selector.match_labels else []
+    matchers = [presets.matching(selector.match_labels)] if selector.match_labels else []
     for expression in selector.match_expressions:
         any_of = presets.quoted("|".join(re.escape(text) for text in expression.values))
-        found.append(
+        matchers.append(
             {
                 "In": f"{expression.key}=~{any_of}",
                 "NotIn": f"{expression.key}!~{any_of}",
@@ -222,7 +228,7 @@ def _matchers(selector: LabelSelector | None) -> list[str]:
                 "DoesNotExist": f'{expression.key}=""',
             }[expression.operator]
         )
-    return found
+    return matchers
 
 
 def target_of(target: MetricTarget) -> Target:

@@ -39,7 +39,7 @@ class Service:
     """Something that has replicas."""
 
     workload: Workload
-    found: JsonObject  # the object whose count is set
+    target: JsonObject  # the object whose count is set
     resource: ResourceKey
     kind: Kind | None  # of a native object
     wanted: int  # replicas that are asked for
@@ -95,13 +95,13 @@ async def service_of(
     source = workload.spec.source
     if source is None:
         metadata = codec.to_plain(workload.metadata)
-        found = {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata}
+        result = {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata}
         manifests = workload.spec.template.manifests if workload.spec.template else ()
         named = manifests[0]["metadata"]["name"] if manifests else workload.metadata.name
         wanted = workload.spec.replicas
         return Service(
             **shared,
-            found=found,
+            target=result,
             resource=WORKLOADS,
             kind=None,
             wanted=1 if wanted is None else wanted,
@@ -109,17 +109,17 @@ async def service_of(
         )
     resource = resource_of(source.api_version, source.kind)
     try:
-        found = (await store.get(resource, source.name, namespace)).object()
+        result = (await store.get(resource, source.name, namespace)).object()
     except NotFound as fault:
         raise NotScalable("TargetNotFound", str(fault)) from fault
-    found = {**found, "apiVersion": source.api_version, "kind": source.kind}
-    kind = kinds.of(found)
-    count = kind.replicas(found) if kind is not None else None
+    result = {**result, "apiVersion": source.api_version, "kind": source.kind}
+    kind = kinds.of(result)
+    count = kind.replicas(result) if kind is not None else None
     if kind is None or count is None:
         raise NotScalable("TargetNotDivided", f"objects of kind {source.kind} have no replicas")
     return Service(
         **shared,
-        found=found,
+        target=result,
         resource=resource,
         kind=kind,
         wanted=count,
@@ -132,13 +132,13 @@ async def set_replicas(service: Service, replicas: int, *, store: Store) -> None
     if service.kind is None:
         change: JsonObject = {"spec": {"replicas": replicas}}
     else:
-        other = service.kind.with_counts(service.found, {"replicas": replicas})
-        change = difference(service.found, other)
+        other = service.kind.with_counts(service.target, {"replicas": replicas})
+        change = difference(service.target, other)
     await change_object(service, change, store=store)
 
 
 async def change_object(service: Service, change: JsonObject, *, store: Store) -> None:
-    metadata = service.found["metadata"]
+    metadata = service.target["metadata"]
     seen = {"resourceVersion": metadata["resourceVersion"]}
     body = {**change, "metadata": {**change.get("metadata", {}), **seen}}
     await store.patch(

@@ -160,15 +160,15 @@ def aside(
     before: Iterable[AvoidedNode], added: Iterable[NodeAside], now: float
 ) -> tuple[AvoidedNode, ...]:
     """Nodes set aside: expired ones go, new ones come, of two on one node the longer stays."""
-    found = {
+    nodes = {
         node.name: node for node in before if node.until is None or node.until.timestamp() > now
     }
     for node in added:
-        old = found.get(node.node.name)
+        old = nodes.get(node.node.name)
         if old is None or _until(old) < _until(node.node):
-            found[node.node.name] = node.node
+            nodes[node.node.name] = node.node
     # Past the limit those that come back first are let go first.
-    kept = sorted(found.values(), key=_until, reverse=True)[:_ASIDE_MOST]
+    kept = sorted(nodes.values(), key=_until, reverse=True)[:_ASIDE_MOST]
     return tuple(sorted(kept, key=lambda node: node.name))
 
 

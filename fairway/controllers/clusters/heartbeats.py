@@ -25,7 +25,7 @@ class Heartbeats:
     def look(self, clusters: list[str]) -> None:
         """Looks at the leases of all clusters; those of others are forgotten."""
         now = self._clock.now()
-        found: dict[str, Heard] = {}
+        result: dict[str, Heard] = {}
         for cluster in clusters:
             stored = self._leases.get((work_namespace(cluster), AGENT_LEASE))
             if stored is None:
@@ -35,8 +35,8 @@ class Heartbeats:
             is_cut_off = CUT_OFF in (lease["metadata"].get("annotations") or {})
             before = self._heard.get(cluster)
             look = before.looked if before else first_look
-            found[cluster] = look(renewed, now, is_cut_off=is_cut_off)
-        self._heard = found
+            result[cluster] = look(renewed, now, is_cut_off=is_cut_off)
+        self._heard = result
 
     def of(self, cluster: str) -> Heard | None:
         return self._heard.get(cluster)

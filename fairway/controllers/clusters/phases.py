@@ -21,8 +21,8 @@ class Phases:
         cache.mirror(CLUSTERS).followers.append(self._follow)
 
     def _follow(self, name: Name, stored: Stored | None) -> None:
-        found = self._cache.get(Cluster, name[1]) if stored is not None else None
-        phase = found.status.phase if found is not None else None
+        cluster = self._cache.get(Cluster, name[1]) if stored is not None else None
+        phase = cluster.status.phase if cluster is not None else None
         if self._phases.get(name[1]) != phase:
             self._phases[name[1]] = phase
             for follow in self.followers:

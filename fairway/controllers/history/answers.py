@@ -52,12 +52,12 @@ def answer(book: Book, asked: Asked, now: float) -> dict[str, Any]:
 def _columns(book: Book, asked: Asked) -> Columns:
     """All columns of all names, in order."""
     kind, series = KINDS[asked.series], asked.series
-    found: list[int] = []
+    columns: list[int] = []
     for name in asked.names:
         for part in book.of_name.get((series, name), ()):
             first = book.columns[series, name, part]
-            found.extend(range(first, first + len(kind.of_part(part))))
-    return np.array(found, np.uint32)
+            columns.extend(range(first, first + len(kind.of_part(part))))
+    return np.array(columns, np.uint32)
 
 
 def _track(book: Book, since: int) -> Track:
@@ -80,9 +80,9 @@ def _times(track: Track, asked: Asked, now: float) -> npt.NDArray[np.int64]:
 def _told(name: str, values: Mapping[str, dict[str, list[float | None]]]) -> dict[str, Any]:
     """A thing, and those of its parts that were there."""
     parts = [
-        {**_named(part), "values": told}
-        for part, told in sorted(values.items(), key=lambda pair: (pair[0] == OTHERS, pair[0]))
-        if part and any(number is not None for line in told.values() for number in line)
+        {**_named(part), "values": columns}
+        for part, columns in sorted(values.items(), key=lambda pair: (pair[0] == OTHERS, pair[0]))
+        if part and any(number is not None for line in columns.values() for number in line)
     ]
     return {"name": name, "values": values.get("", {}), "parts": parts}
 

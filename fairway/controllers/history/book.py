@@ -143,12 +143,12 @@ class Book:
 
     def _forget(self) -> bool:
         """Lets go of parts of which nothing kept tells, and if need be of those gone longest."""
-        told = np.zeros(self.count, np.int64)  # by when each was last told of
+        is_kept = np.zeros(self.count, np.int64)  # by when each was last told of
         for track in self.tracks:
             for row in track.rows:
-                told[row.columns] = np.maximum(told[row.columns], row.at)
-        told[~np.isnan(self.now)] = np.iinfo(np.int64).max
-        keys = sorted(self.columns, key=lambda key: (-int(told[self.columns[key]]), key))
+                is_kept[row.columns] = np.maximum(is_kept[row.columns], row.at)
+        is_kept[~np.isnan(self.now)] = np.iinfo(np.int64).max
+        keys = sorted(self.columns, key=lambda key: (-int(is_kept[self.columns[key]]), key))
         kept: list[Key] = []
         count = 0
         for key in keys:
@@ -156,7 +156,7 @@ class Book:
             is_there = not np.isnan(self._now[self.columns[key]])
             # A quarter is set free, so that it is not done again at once.
             if is_there or (
-                told[self.columns[key]] and count + width <= self._columns_most * 3 / 4
+                is_kept[self.columns[key]] and count + width <= self._columns_most * 3 / 4
             ):
                 kept.append(key)
                 count += width
@@ -181,9 +181,9 @@ class Book:
 
 
 def _longer(values: npt.NDArray[Number], room: int, nothing: float) -> npt.NDArray[Number]:
-    found = np.full(room, nothing, values.dtype)
-    found[: len(values)] = values
-    return found
+    column = np.full(room, nothing, values.dtype)
+    column[: len(values)] = values
+    return column
 
 
 def largest(

@@ -33,9 +33,9 @@ class Sights:
             before = known.get(name)
             is_same = before is not None and before[0] == gauge
             self._known[name] = before if before is not None and is_same else (gauge, _queue(gauge))
-        found = {name: seen for name, (_, seen) in self._known.items()}
-        roots = [found[name] for name, gauge in gauges.items() if not gauge.parent]
-        return {FLEET: total("queues", roots), **largest("queues", found, _nominal)}
+        queues = {name: seen for name, (_, seen) in self._known.items()}
+        roots = [queues[name] for name, gauge in gauges.items() if not gauge.parent]
+        return {FLEET: total("queues", roots), **largest("queues", queues, _nominal)}
 
 
 def _queue(gauge: QueueGauge) -> NamedParts:
@@ -55,7 +55,7 @@ def _clusters(gauges: Gauges) -> dict[str, NamedParts]:
     places: dict[str, list[tuple[str, PlaceGauge]]] = {}
     for (cluster, flavor), gauge in gauges.places.items():
         places.setdefault(cluster, []).append((flavor, gauge))
-    return {name: _cluster(found) for name, found in places.items()}
+    return {name: _cluster(place) for name, place in places.items()}
 
 
 def _cluster(places: Sequence[tuple[str, PlaceGauge]]) -> NamedParts:

@@ -69,8 +69,8 @@ class Sum:
         means = np.divide(
             self.sums[:size], counts, out=np.full(size, np.nan), where=counts > 0
         ).astype(np.float32)
-        found: Values = np.where(peaks, self.most[:size], means)
-        return found
+        column: Values = np.where(peaks, self.most[:size], means)
+        return column
 
     def clear(self) -> None:
         self.sums[:] = self.counts[:] = 0
@@ -170,9 +170,9 @@ class Track:
             getattr(self.sum, name)[: len(kept)] = getattr(old, name)[kept]
         rows, self.rows, self.bytes = self.rows, deque(), 0
         for row in rows:
-            found = numbers[row.columns]
-            stays = found >= 0
-            columns = found[stays].astype(np.uint32)
+            column = numbers[row.columns]
+            stays = column >= 0
+            columns = column[stays].astype(np.uint32)
             self.rows.append(Row(at=row.at, columns=columns, values=row.values[stays]))
             self.bytes += self.rows[-1].bytes
 
@@ -191,9 +191,9 @@ class Track:
         state = self.base[columns]
         unfinished = self.open_row(peaks)
         for row in (*self.rows, *((unfinished,) if unfinished is not None else ())):
-            found = where[row.columns]
-            hits = found >= 0
-            state[found[hits]] = row.values[hits]
+            result = where[row.columns]
+            hits = result >= 0
+            state[result[hits]] = row.values[hits]
             at = (row.at - begin) // width
             if 0 <= at < count:
                 is_there = ~np.isnan(state)
@@ -201,8 +201,8 @@ class Track:
                 counts[at] += is_there
                 np.fmax(most[at], state, out=most[at])
         means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
-        told: Values = np.where(peaks[columns], most, means).astype(np.float32).T
-        return told
+        values: Values = np.where(peaks[columns], most, means).astype(np.float32).T
+        return values
 
 
 def _nothing(room: int) -> Values:

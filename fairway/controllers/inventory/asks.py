@@ -24,8 +24,8 @@ class Asking:
 
     def of(self, cluster: str, pool: str, now: float) -> Sequence[Ask]:
         """Who waits for nodes of a pool, or did until a moment ago; the first to ask first."""
-        found = (asks.get((cluster, pool)) for asks in self._asks.values())
-        asks = (ask for ask in found if ask is not None and _is_recent(ask, now))
+        result = (asks.get((cluster, pool)) for asks in self._asks.values())
+        asks = (ask for ask in result if ask is not None and _is_recent(ask, now))
         return sorted(asks, key=lambda ask: (ask.decided_at, ask.workload))
 
     def _follow(self, name: Name, stored: Stored | None) -> None:

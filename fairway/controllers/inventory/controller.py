@@ -69,14 +69,14 @@ class Inventory:
         """What of its status is another after a look at its pools."""
         seen = {pool.name: pool for pool in cluster.status.elastic_pools}
         known = {belief.name: belief for belief in cluster.status.stock}
-        found = [
+        beliefs = [
             after
             for pool in pools_of(cluster)
             if (after := self._look(cluster, pool, seen.get(pool.name), known.get(pool.name)))
         ]
-        if tuple(found) == cluster.status.stock:
+        if tuple(beliefs) == cluster.status.stock:
             return {}
-        return {"stock": [codec.to_plain(belief) for belief in found]}
+        return {"stock": [codec.to_plain(belief) for belief in beliefs]}
 
     def _look(
         self,

@@ -46,18 +46,18 @@ def leaving(
         mine = kept[idle_node.cluster]
         if all(other.name != idle_node.node for other in mine):
             mine.append(LeavingNode(name=idle_node.node, pool=idle_node.pool, since=_moment(now)))
-    found = {name: tuple(sorted(some, key=lambda node: node.name)) for name, some in kept.items()}
+    result = {name: tuple(sorted(some, key=lambda node: node.name)) for name, some in kept.items()}
     return {
-        name: some for name, some in found.items() if some != clusters[name].status.leaving_nodes
+        name: some for name, some in result.items() if some != clusters[name].status.leaving_nodes
     }
 
 
 def _kept(cluster: Cluster, idle: Mapping[Node, Idle], now: float) -> Iterator[LeavingNode]:
     """Those that were leaving and still do; who was claimed after all, or does not go, stays."""
     for node in cluster.status.leaving_nodes:
-        found = idle.get((cluster.metadata.name, node.name))
+        idle_node = idle.get((cluster.metadata.name, node.name))
         age = now - node.since.timestamp()
-        if found is None or not found.is_settled or age > _GIVEN_UP_SECONDS:
+        if idle_node is None or not idle_node.is_settled or age > _GIVEN_UP_SECONDS:
             continue
         may_go = node.may_go or age >= _SETTLES_SECONDS
         yield LeavingNode(name=node.name, pool=node.pool, since=node.since, may_go=may_go)
@@ -67,7 +67,7 @@ def _due(
     clusters: Mapping[str, Cluster], idle: Sequence[Idle], idling: Idling, now: float
 ) -> list[Idle]:
     """Nodes whose time has come, whole units only, but for those that their pools keep."""
-    found: list[Idle] = []
+    idle_nodes: list[Idle] = []
     for name, cluster in clusters.items():
         for pool in pools_of(cluster):
             seen = {
@@ -83,9 +83,9 @@ def _due(
                 and idle_node.is_settled
                 and idling.since[name, idle_node.node] + pool.idle_seconds <= now
             ]
-            found.extend(mine[: max(0, most) // pool.unit * pool.unit])
+            idle_nodes.extend(mine[: max(0, most) // pool.unit * pool.unit])
     order = {(idle_node.cluster, idle_node.node): at for at, idle_node in enumerate(idle)}
-    return sorted(found, key=lambda idle_node: order[idle_node.cluster, idle_node.node])
+    return sorted(idle_nodes, key=lambda idle_node: order[idle_node.cluster, idle_node.node])
 
 
 def _moment(seconds: float) -> datetime:

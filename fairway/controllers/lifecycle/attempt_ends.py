@@ -119,15 +119,15 @@ def rested(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     claim = status.claim
     assert claim is not None, "only what holds a claim can end"
     over = frozenset(placement.cluster for placement in claim.placements)
-    found = ended(case, status, End(reason=TASKS_DONE, uncharged=over))
-    lot = replace(found.history[-1], lost_seconds=0)
-    earlier = found.history[:-1]
+    workload_status = ended(case, status, End(reason=TASKS_DONE, uncharged=over))
+    lot = replace(workload_status.history[-1], lost_seconds=0)
+    earlier = workload_status.history[:-1]
     if earlier and earlier[-1].reason == TASKS_DONE:
         first = earlier[-1]
         clusters = tuple(dict.fromkeys((*first.clusters, *lot.clusters)))
         lot = replace(lot, started_at=first.started_at or lot.started_at, clusters=clusters)
         earlier = earlier[:-1]
-    return replace(found, history=(*earlier, lot))
+    return replace(workload_status, history=(*earlier, lot))
 
 
 def settled(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
@@ -287,14 +287,14 @@ def _run_since(case: LifecycleCase, claim: Claim) -> int:
     ran, spec, status = ran_seconds(claim, case.now), case.workload.spec, case.workload.status
     if spec.tasks is None:
         return ran
-    found = lost_of_tasks(
+    number = lost_of_tasks(
         ran,
         before=status.ran_seconds,
         running=sum(count_of(placement.tasks) for placement in claim.placements),
         over=count_of(status.succeeded_tasks) + count_of(status.failed_tasks),
         task_seconds=spec.run_seconds.estimate,
     )
-    return int(found)
+    return int(number)
 
 
 def _finished_at(case: LifecycleCase, claim: Claim) -> float:

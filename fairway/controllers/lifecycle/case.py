@@ -102,8 +102,12 @@ class LifecycleCase:
 
     def seen(self, placement: Placement) -> WorkObservation | None:
         """What is known of a placement; what is said of an earlier attempt says nothing of it."""
-        found = self.works.get(placement.cluster)
-        return found if found is not None and found.attempt == attempt_of(self, placement) else None
+        observation = self.works.get(placement.cluster)
+        return (
+            observation
+            if observation is not None and observation.attempt == attempt_of(self, placement)
+            else None
+        )
 
 
 def attempt_of(case: LifecycleCase, placement: Placement) -> int:

@@ -124,30 +124,30 @@ class Lifecycle:
             self._loop.mark(name)
 
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
-        found = self._cache.get(Cluster, name[1]) if stored else None
-        pools = inputs.failed_pools(found) if found else None
-        told = (found.spec, found.status.phase, pools) if found else None
-        if self._is_news("cluster", name, told):
+        cluster = self._cache.get(Cluster, name[1]) if stored else None
+        pools = inputs.failed_pools(cluster) if cluster else None
+        facts = (cluster.spec, cluster.status.phase, pools) if cluster else None
+        if self._is_news("cluster", name, facts):
             self._mark_placed(name[1])
 
     def _queue_changed(self, name: Name, stored: Stored | None) -> None:
-        found = self._cache.get(Queue, name[1]) if stored else None
-        told = (found.spec.hold, found.spec.parent, found.spec.defaults) if found else None
-        if self._is_news("queue", name, told):
+        queue = self._cache.get(Queue, name[1]) if stored else None
+        facts = (queue.spec.hold, queue.spec.parent, queue.spec.defaults) if queue else None
+        if self._is_news("queue", name, facts):
             self._mark_placed()
 
     def _fleet_changed(self, name: Name, stored: Stored | None) -> None:
-        found = self._cache.get(Fleet, name[1]) if stored else None
-        if self._is_news("fleet", name, found.spec if found else None):
+        fleet = self._cache.get(Fleet, name[1]) if stored else None
+        if self._is_news("fleet", name, fleet.spec if fleet else None):
             self._all_wanted.mark()  # how long what is over is kept may have changed
 
-    def _is_news(self, kind: str, name: Name, told: Any) -> bool:
+    def _is_news(self, kind: str, name: Name, facts: Any) -> bool:
         before = self._matters.get((kind, name))
-        if told is None:
+        if facts is None:
             self._matters.pop((kind, name), None)
         else:
-            self._matters[kind, name] = told
-        return bool(before != told)
+            self._matters[kind, name] = facts
+        return bool(before != facts)
 
     def _mark_placed(self, cluster: str = "") -> None:
         for name, clusters in self._placed.items():
@@ -196,9 +196,9 @@ class Lifecycle:
             now=now,
             works=inputs.states_of(self._states, name, held & set(sent)),
             places={
-                name: inputs.place_of(found, self._beats.of(name))
+                name: inputs.place_of(known, self._beats.of(name))
                 for name in held
-                if (found := self._cache.get(Cluster, name)) is not None
+                if (known := self._cache.get(Cluster, name)) is not None
             },
             sent=sent,
             settings=inputs.settings(self._cache, workload, fleet),

@@ -33,8 +33,8 @@ def is_ready(case: LifecycleCase, placement: Placement) -> bool:
     if seen.ready_at is not None or seen.phase == "Succeeded":
         return True
     return all(
-        (found := seen.pods.get(pod_set.name)) is not None
-        and found.ready + found.succeeded >= pod_set.count
+        (pods := seen.pods.get(pod_set.name)) is not None
+        and pods.ready + pods.succeeded >= pod_set.count
         for pod_set in placement.pod_sets
     ) and bool(placement.pod_sets)
 
@@ -91,14 +91,14 @@ def feedback_of(works: Sequence[Work]) -> dict[str, str]:
     gathered: dict[str, list[tuple[str, str]]] = {}
     for name, kind, value in _values(works):
         gathered.setdefault(name, []).append((kind, value))
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name in sorted(gathered)[:_FEEDBACK_MOST]:
         values = gathered[name]
         if all(kind == "Integer" for kind, _ in values):
-            found[name] = str(sum(int(value) for _, value in values))
+            result[name] = str(sum(int(value) for _, value in values))
         elif len(set(values)) == 1:
-            found[name] = values[0][1]
-    return found
+            result[name] = values[0][1]
+    return result
 
 
 def _values(works: Sequence[Work]) -> Iterator[tuple[str, str, str]]:

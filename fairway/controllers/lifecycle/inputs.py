@@ -64,12 +64,12 @@ def states_of(
 ) -> dict[str, WorkObservation]:
     """What is seen of the works of a workload, by cluster."""
     name = work_name(*workload)
-    found = {}
+    observations = {}
     for cluster in clusters:
         state = states.get(cluster, name)
         if state is not None:
-            found[cluster] = seen_of(state)
-    return found
+            observations[cluster] = seen_of(state)
+    return observations
 
 
 def place_of(cluster: Cluster, heard: Heard | None) -> ClusterFacts:
@@ -108,14 +108,14 @@ def queues_of(cache: Cache, workload: Workload, fleet: FleetSpec) -> list[Queue]
     """The queue of a workload and those above it."""
     claim = workload.status.claim
     name = (claim.queue if claim else "") or workload.spec.queue or fleet.defaults.queue
-    found: list[Queue] = []
-    while name and len(found) < _QUEUES_DEEP:
+    queues: list[Queue] = []
+    while name and len(queues) < _QUEUES_DEEP:
         queue = cache.get(Queue, name)
         if queue is None:
             break
-        found.append(queue)
+        queues.append(queue)
         name = queue.spec.parent
-    return found
+    return queues
 
 
 def _tolerations(

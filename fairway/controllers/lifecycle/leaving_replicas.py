@@ -28,25 +28,25 @@ def placements_now(claim: Claim | None, releasing: Sequence[Placement]) -> tuple
     """What each cluster is to run at this moment."""
     if claim is None:
         return ()
-    found = {placement.cluster: placement for placement in claim.placements}
+    placements = {placement.cluster: placement for placement in claim.placements}
     for placement in releasing:
-        target = found.get(placement.gives_way_to) if placement.gives_way_to else None
+        target = placements.get(placement.gives_way_to) if placement.gives_way_to else None
         if target is not None:
-            found[placement.gives_way_to] = part_of(
+            placements[placement.gives_way_to] = part_of(
                 target, (target.replicas or 0) - (placement.replicas or 0)
             )
     for placement in releasing:
         if stays(placement):
-            here = found.get(placement.cluster)
+            here = placements.get(placement.cluster)
             if here is None or not here.replicas:
-                found[placement.cluster] = _plain(placement)
+                placements[placement.cluster] = _plain(placement)
             elif (here.attempt or claim.attempt) == placement.attempt:
-                found[placement.cluster] = _joined(here, placement)
+                placements[placement.cluster] = _joined(here, placement)
             else:
-                found[placement.cluster] = _plain(
+                placements[placement.cluster] = _plain(
                     placement
                 )  # what comes anew waits until it is gone
-    return tuple(placement for placement in found.values() if placement.replicas != 0)
+    return tuple(placement for placement in placements.values() if placement.replicas != 0)
 
 
 def stays(placement: Placement) -> bool:
@@ -136,7 +136,7 @@ def let_go(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
 
 
 def _ready(case: LifecycleCase, claim: Claim, releasing: Iterable[Placement]) -> _Ready:
-    found = _Ready(by_cluster={}, unseen=set())
+    ready = _Ready(by_cluster={}, unseen=set())
     going: dict[str, int] = {}
     for placement in releasing:
         if not stays(placement):
@@ -144,7 +144,7 @@ def _ready(case: LifecycleCase, claim: Claim, releasing: Iterable[Placement]) ->
     for placement in placements_now(claim, tuple(releasing)):
         seen = case.works.get(placement.cluster)
         if seen is None or seen.attempt != (placement.attempt or claim.attempt):
-            found.unseen.add(placement.cluster)
+            ready.unseen.add(placement.cluster)
             continue
         each = {
             pods.name: max(1, pods.count // max(1, placement.replicas or 1))
@@ -154,8 +154,8 @@ def _ready(case: LifecycleCase, claim: Claim, releasing: Iterable[Placement]) ->
         serving = min((pods.ready // many for pods, many in known), default=0)
         ending = min((pods.terminating // many for pods, many in known), default=0)
         serving -= max(0, going.get(placement.cluster, 0) - ending)
-        found.by_cluster[placement.cluster] = max(0, min(serving, placement.replicas or 0))
-    return found
+        ready.by_cluster[placement.cluster] = max(0, min(serving, placement.replicas or 0))
+    return ready
 
 
 def _parted(
@@ -197,12 +197,12 @@ def restored(status: WorkloadStatus, lost: int) -> WorkloadStatus:
             placements[placement.cluster] = returns if here is None else _joined(here, returns)
         if back < (placement.replicas or 0):
             left.append(part_of(placement, (placement.replicas or 0) - back))
-    found = tuple(placements[name] for name in sorted(placements))
+    result = tuple(placements[name] for name in sorted(placements))
     return replace(
         status,
-        claim=replace(claim, placements=found),
+        claim=replace(claim, placements=result),
         releasing=tuple(left),
-        replicas=sum(placement.replicas or 0 for placement in found),
+        replicas=sum(placement.replicas or 0 for placement in result),
     )
 
 

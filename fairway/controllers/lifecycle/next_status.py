@@ -38,17 +38,17 @@ def _holds_nothing(case: LifecycleCase) -> bool:
     return status.claim is None and not _still_there(case, status)
 
 
-def _finished(case: LifecycleCase, found: Change) -> Change:
+def _finished(case: LifecycleCase, change: Change) -> Change:
     """Conditions and counts go along with what is written, and are no reason to write."""
-    status, before = found.status, case.workload.status
+    status, before = change.status, case.workload.status
     if status is None:
-        return found
+        return change
     if status == before:
-        return with_fields(found, status=None)
+        return with_fields(change, status=None)
     generation = case.workload.metadata.generation
     status = replace(status, observed_generation=generation)
     return with_fields(
-        found,
+        change,
         status=replace(
             status,
             conditions=counts.conditions_of(status, now=case.now, generation=generation),
@@ -170,20 +170,20 @@ def _overtaken(case: LifecycleCase) -> WorkloadStatus | None:
     like any other place; of a service or a sweep the parts that nobody brought back stay.
     """
     status = case.workload.status
-    found = claim_of(list(case.sent.values()), case.workload, case.now)
-    if found is None or status.claim is None or found.attempt <= last_attempt(status):
+    claim = claim_of(list(case.sent.values()), case.workload, case.now)
+    if claim is None or status.claim is None or claim.attempt <= last_attempt(status):
         return None
-    there = {placement.cluster for placement in found.placements}
+    there = {placement.cluster for placement in claim.placements}
     others = tuple(
         placement for placement in status.claim.placements if placement.cluster not in there
     )
     is_whole = case.workload.spec.mode == "Gang"
-    placements = found.placements if is_whole else (*found.placements, *others)
+    placements = claim.placements if is_whole else (*claim.placements, *others)
     releasing = tuple(placement for placement in status.releasing if placement.cluster not in there)
     return replace(
         status,
         phase="Claimed",
-        claim=replace(found, placements=placements),
+        claim=replace(claim, placements=placements),
         replicas=sum(placement.replicas or 0 for placement in placements),
         releasing=(*releasing, *others) if is_whole else releasing,
     )
@@ -198,9 +198,9 @@ def _claimed(case: LifecycleCase) -> Change:
     status = _no_longer_avoiding(case, _with_wishes(case, status))
     sweep = swept(case, case.workload.spec.tasks) if case.workload.spec.tasks else None
     for look in (_outcome, _asked, _limit):
-        found = look(case, status, sweep)
-        if found is not None:
-            return Change(status=_trimmed(case, found))
+        workload_status = look(case, status, sweep)
+        if workload_status is not None:
+            return Change(status=_trimmed(case, workload_status))
     if sweep is not None:
         status = _with_tasks(case, status, sweep)
         if status.claim is None:
@@ -215,15 +215,15 @@ def _outcome(
     assert status.claim is not None, "only what holds a claim is looked at"
     if sweep is not None:
         most = case.workload.spec.tasks.failed_max if case.workload.spec.tasks else 0
-        told = replace(
+        with_tasks = replace(
             status,
             succeeded_tasks=text(sweep.succeeded),
             failed_tasks=text(sweep.failed),
         )
         if len(sweep.failed) > (most or 0):
             end = End(reason=Code.TASKS_FAILED.value, blame="Program", is_retried=False)
-            return ended(case, told, end)
-        return attempt_ends.succeeded(case, told) if sweep.is_over else None
+            return ended(case, with_tasks, end)
+        return attempt_ends.succeeded(case, with_tasks) if sweep.is_over else None
     seen = [case.seen(placement) for placement in status.claim.placements]
     if seen and all(
         observation is not None and observation.phase == "Succeeded" for observation in seen

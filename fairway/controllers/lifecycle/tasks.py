@@ -59,10 +59,10 @@ def swept(case: LifecycleCase, tasks: Tasks) -> Swept:
 
 def _succeeded(placement: Placement, seen: WorkObservation) -> set[int]:
     """Tasks that succeeded; where the agent tells none apart, all of a work that succeeded."""
-    told = set(_numbers(seen.succeeded_tasks))
-    if seen.phase == "Succeeded" and not told and not seen.failed_tasks:
+    numbers = set(_numbers(seen.succeeded_tasks))
+    if seen.phase == "Succeeded" and not numbers and not seen.failed_tasks:
         return set(_numbers(placement.tasks))
-    return told
+    return numbers
 
 
 def _without(placement: Placement, over: frozenset[int]) -> Placement | None:

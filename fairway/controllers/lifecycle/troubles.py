@@ -72,12 +72,12 @@ def trouble_of(case: LifecycleCase, placement: Placement) -> Found:
     place = case.places.get(placement.cluster)
     may_move = case.may_move and (place is None or place.mode == "Manage")
     for look in _LOOKS:
-        found = look(case, placement)
-        if isinstance(found, Trouble):
-            if not found.is_move or may_move:
-                return found
+        result = look(case, placement)
+        if isinstance(result, Trouble):
+            if not result.is_move or may_move:
+                return result
         else:
-            due = min(due, found)
+            due = min(due, result)
     return due
 
 
@@ -152,9 +152,9 @@ def removed(case: LifecycleCase, placement: Placement) -> Found:
 
 def lost(case: LifecycleCase, placement: Placement) -> Found:
     """The cluster is lost, and the workload is not to wait for it."""
-    found = gives_up_at(case, placement)
-    if found > case.now:
-        return found
+    number = gives_up_at(case, placement)
+    if number > case.now:
+        return number
     return Trouble(
         placement=placement,
         reason=Code.CLUSTER_LOST.value,

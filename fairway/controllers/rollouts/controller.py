@@ -152,22 +152,22 @@ class Rollouts:
         now = self._clock.now()
         status = await self._noted(rollout, workload, now)
         case = with_fields(case_of(self._cache, self._states, rollout, workload, status), now=now)
-        found = advance(case)
-        due = gate_numbers.due(rollout, found.status, now)
+        result = advance(case)
+        due = gate_numbers.due(rollout, result.status, now)
         if due:
             answers = [
-                await gate_numbers.ask(self._measuring, rollout, found.status, gate, now=now)
+                await gate_numbers.ask(self._measuring, rollout, result.status, gate, now=now)
                 for gate in due
             ]
-            found = advance(with_fields(case, status=found.status, answers=tuple(answers)))
+            result = advance(with_fields(case, status=result.status, answers=tuple(answers)))
         kept = history.kept(
-            found.status.history,
+            result.status.history,
             limit=rollout.spec.revision_history_limit,
-            in_use=history.used(found.status),
+            in_use=history.used(result.status),
         )
-        found = with_fields(found, status=replace(found.status, history=kept))
-        await self._surge(rollout, workload, found.status)
-        again = await self._keep(stored, rollout, found)
+        result = with_fields(result, status=replace(result.status, history=kept))
+        await self._surge(rollout, workload, result.status)
+        again = await self._keep(stored, rollout, result)
         await self._tidy(rollout, {revision.mark for revision in kept})
         return again
 
@@ -239,17 +239,17 @@ class Rollouts:
             changed = replace(changed, increased_at=moment)
         await write_status(self._store, head_of(stored), changed, _WRITE)
 
-    async def _keep(self, stored: Stored, rollout: Rollout, found: Advanced) -> float | None:
+    async def _keep(self, stored: Stored, rollout: Rollout, advance: Advanced) -> float | None:
         """Writes what is next, unless counts alone changed and were written just now."""
         name = (rollout.metadata.namespace, rollout.metadata.name)
         now, last = self._clock.now(), self._written.get(name, 0.0)
-        is_told = _without_counts(found.status) == _without_counts(rollout.status)
-        if is_told and now - last < _COUNTS_SECONDS and found.status != rollout.status:
+        is_told = _without_counts(advance.status) == _without_counts(rollout.status)
+        if is_told and now - last < _COUNTS_SECONDS and advance.status != rollout.status:
             due = last + _COUNTS_SECONDS
-            return due if found.wake_at is None else min(due, found.wake_at)
-        if await self._write(stored, rollout, found.status):
+            return due if advance.wake_at is None else min(due, advance.wake_at)
+        if await self._write(stored, rollout, advance.status):
             self._written[name] = now
-        return found.wake_at
+        return advance.wake_at
 
     async def _write(
         self, stored: Stored, rollout: Rollout, status: RolloutStatus, fault: str = ""
@@ -307,11 +307,11 @@ class Rollouts:
         for namespace, name in self._cache.names(REVISIONS):
             if namespace != rollout.metadata.namespace:
                 continue
-            found = self._cache.get(Revision, name, namespace)
-            if found is not None and any(
-                owner.uid == rollout.metadata.uid for owner in found.metadata.owner_references
+            revision = self._cache.get(Revision, name, namespace)
+            if revision is not None and any(
+                owner.uid == rollout.metadata.uid for owner in revision.metadata.owner_references
             ):
-                yield found
+                yield revision
 
 
 def _without_counts(status: RolloutStatus) -> RolloutStatus:

@@ -41,7 +41,7 @@ async def ask(
     """What a gate says; that nobody answers is an answer."""
     try:
         source = await measuring.source(gate.prometheus, rollout.metadata.namespace)
-        found = await value(source, filled_in(gate.query, rollout, status), at=now)
+        number = await value(source, filled_in(gate.query, rollout, status), at=now)
     except MetricsFault as fault:
         return Answer(gate=gate.name, value=None, at=now, message=str(fault))
-    return Answer(gate=gate.name, value=found, at=now)
+    return Answer(gate=gate.name, value=number, at=now)

@@ -72,7 +72,7 @@ def _places(
             continue
         placement = replace(other, attempt=other.attempt or (claim.attempt if claim else 0))
         state = states.get(placement.cluster, work)
-        found = cache.get(Cluster, placement.cluster)
+        cluster = cache.get(Cluster, placement.cluster)
         rank = groups.index(placement.group) if placement.group in groups else len(groups)
         yield ClusterPart(
             cluster=placement.cluster,
@@ -80,7 +80,7 @@ def _places(
             group=placement.group,
             rank=rank,
             by_mark=counted(placement, state, marks),
-            is_heard=found is not None and found.status.phase not in _SILENT,
+            is_heard=cluster is not None and cluster.status.phase not in _SILENT,
         )
 
 
@@ -93,23 +93,23 @@ def counted(
     """
     if state is None or not placement.replicas or state.attempt != placement.attempt:
         return {}
-    told = {pod.name: _by_mark(pod) for pod in state.pods}
-    seen = {mark for entry in told.values() for mark in entry}
-    found = {}
+    pods_by_set = {pod.name: _by_mark(pod) for pod in state.pods}
+    seen = {mark for entry in pods_by_set.values() for mark in entry}
+    result = {}
     for mark in sorted(seen):
         counts = [
             (
-                told.get(pod_set.name, {}).get(mark, Counted()),
+                pods_by_set.get(pod_set.name, {}).get(mark, Counted()),
                 max(1, pod_set.count // placement.replicas),
             )
             for pod_set in placement.pod_sets
         ]
         if counts:
-            found[marks.get(mark, mark)] = Counted(
+            result[marks.get(mark, mark)] = Counted(
                 total=min(count.total // each for count, each in counts),
                 ready=min(count.ready // each for count, each in counts),
             )
-    return found
+    return result
 
 
 def _by_mark(pods: PodSetStatus) -> dict[str, Counted]:

@@ -48,10 +48,10 @@ class Register:
         if workload.spec.mode != "Divided" or workload.spec.template is None:
             return None
         name = (workload.metadata.namespace, workload.metadata.name)
-        found = [
+        rollouts = [
             self._cache.get(Rollout, pair[1], pair[0]) for pair in self._by_workload.get(name, ())
         ]
-        there = [rollout for rollout in found if rollout is not None]
+        there = [rollout for rollout in rollouts if rollout is not None]
         return min(there, key=_age, default=None)
 
     def rollouts_of(self, workload: Name) -> list[Name]:
@@ -71,9 +71,9 @@ class Register:
         self._tell({pair for pair in (before, after) if pair is not None})
 
     def _revised(self, name: Name, stored: Stored | None) -> None:
-        found = self._cache.get(Revision, name[1], name[0]) if stored is not None else None
-        if found is not None:
-            self._tell({(name[0], found.spec.workload)})
+        revision = self._cache.get(Revision, name[1], name[0]) if stored is not None else None
+        if revision is not None:
+            self._tell({(name[0], revision.spec.workload)})
 
     def _tell(self, workloads: set[Name]) -> None:
         for workload in sorted(workloads):
@@ -102,7 +102,7 @@ def stages_of(
     own = mark_of(template.manifests, kinds)
     notes = {revision.mark: revision for revision in rollout.status.history}
     templates = {own: template}
-    found = {}
+    stages = {}
     for cluster in rollout.status.clusters:
         if cluster.mark not in templates:
             name = revision_name(rollout.metadata.name, cluster.mark)
@@ -113,8 +113,8 @@ def stages_of(
         note = notes.get(cluster.mark)
         mark = "" if note is not None and note.is_unmarked else cluster.mark
         pace = Pace(mark=mark, share=cluster.share, allowance=cluster.allowance)
-        found[cluster.cluster] = Stage(template=templates[cluster.mark], pace=pace)
-    return found
+        stages[cluster.cluster] = Stage(template=templates[cluster.mark], pace=pace)
+    return stages
 
 
 def _age(rollout: Rollout) -> tuple[str, str]:

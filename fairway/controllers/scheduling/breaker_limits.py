@@ -37,7 +37,7 @@ def restrained(
     price_of: PriceOf,
 ) -> Restrained:
     """What may be carried out of steps that are dealt by the workload which they serve."""
-    found = Restrained()
+    result = Restrained()
     kept: list[Step] = []
     staying: dict[str, Name] = {}  # victims that were not let go
     for deal in deals:
@@ -45,14 +45,14 @@ def restrained(
         stopped = next((name for name, _ in costs if breakers.is_open(name, limits, now)), None)
         stopped = stopped or next((staying[key] for key in _awaited(deal) if key in staying), None)
         if stopped is not None:
-            found.refused.update({step.workload: stopped for step in deal})
+            result.refused.update({step.workload: stopped for step in deal})
             staying.update({item.workload: stopped for item in deal if isinstance(item, Preempt)})
             continue
         kept.extend(deal)
         for name, nanos in costs:
             breakers = breakers.counted(name, now, price=Quantity(nanos))
-    found.steps = tuple(kept)
-    return found
+    result.steps = tuple(kept)
+    return result
 
 
 def _awaited(deal: Sequence[Step]) -> Iterator[str]:

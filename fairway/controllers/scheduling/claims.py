@@ -128,14 +128,14 @@ def _asked(
     where it stays with what it asked for."""
     stays = {placement.cluster for placement in placements}
     stays &= {placement.cluster for placement in before.placements} if before else set()
-    found: dict[tuple[str, str], int] = {}
+    result: dict[tuple[str, str], int] = {}
     for victim in before.waits_for if before else ():
         if victim.type == "Provision" and victim.cluster in stays:
-            found[victim.cluster, victim.pool] = victim.count
+            result[victim.cluster, victim.pool] = victim.count
     for step in provisions:
         place = (step.cluster, step.pool)
-        found[place] = found.get(place, 0) + step.count
-    return found
+        result[place] = result.get(place, 0) + step.count
+    return result
 
 
 def preempted(
@@ -220,17 +220,17 @@ def moved(workload: Workload, step: plan.Move, context: Context) -> WorkloadStat
 
 
 def reserved(
-    workload: Workload, found: plan.Reservation | None, context: Context
+    workload: Workload, other: plan.Reservation | None, context: Context
 ) -> WorkloadStatus:
     """The workload holds a place while it waits, or gives it up."""
     before = workload.status.reservation
-    if found is None:
+    if other is None:
         return replace(workload.status, reservation=None)
-    is_same = before is not None and before.cluster == found.cluster
-    starts_at = datetime.fromtimestamp(found.starts_at, UTC) if found.starts_at else None
+    is_same = before is not None and before.cluster == other.cluster
+    starts_at = datetime.fromtimestamp(other.starts_at, UTC) if other.starts_at else None
     reservation = Reservation(
-        cluster=found.cluster,
-        flavors=found.flavors,
+        cluster=other.cluster,
+        flavors=other.flavors,
         held_since=before.held_since if before is not None and is_same else context.moment,
         starts_at=starts_at,
     )

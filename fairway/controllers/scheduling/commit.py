@@ -181,7 +181,7 @@ class Committer:
 
     def _leaving(self, step: Admit, outcome: Outcome) -> dict[str, claims.Leaving]:
         """Those that must be gone before a claim can run."""
-        found: dict[str, claims.Leaving] = {}
+        result: dict[str, claims.Leaving] = {}
         for key in step.waits_for:
             name = namespace_and_name(key)
             stored = outcome.stored.get(name) or self._latest(name)
@@ -190,8 +190,8 @@ class Committer:
             attempts = [item.get("attempt", 0) for item in leaving]
             if attempts:
                 uid = body["metadata"].get("uid", "")
-                found[key] = claims.Leaving(uid=uid, attempt=max(attempts))
-        return found
+                result[key] = claims.Leaving(uid=uid, attempt=max(attempts))
+        return result
 
     async def _commit_one(
         self, key: str, make: MakeStatus, planned: Planned, outcome: Outcome

@@ -113,14 +113,14 @@ class Planning:
     def _put_aside(self, plain: Mapping[str, Any], fault: str) -> None:
         """One object that cannot be read must not keep all the others from being planned."""
         metadata = plain["metadata"]
-        found = SetAside(
+        set_aside = SetAside(
             kind=str(plain.get("kind", "")),
             namespace=str(metadata.get("namespace", "")),
             name=str(metadata["name"]),
             fault=fault,
         )
-        self._set_aside[found.kind, found.namespace, found.name] = found
-        if found.kind == "Workload" and not self._notice.holds(plain):
+        self._set_aside[set_aside.kind, set_aside.namespace, set_aside.name] = set_aside
+        if set_aside.kind == "Workload" and not self._notice.holds(plain):
             self._take(plain, is_removed=True)  # what it waited for cannot be written into it
 
     def _remember(self, workload: Mapping[str, Any], *, is_removed: bool) -> None:
@@ -152,13 +152,13 @@ class Planning:
             return self._nothing(now)
         if cursor.only is None and not cursor.seen:
             self._looked_at = now
-        found, cursor = cycle.plan(snapshot, cursor, budget)
+        result, cursor = cycle.plan(snapshot, cursor, budget)
         is_whole = cursor.only is None
         self._cursor = None if cursor.is_done else cursor
         if cursor.is_done:
             self._settled = cursor
-        planned = self._planned(found, snapshot, is_whole=is_whole)
-        self._view.assume(found)
+        planned = self._planned(result, snapshot, is_whole=is_whole)
+        self._view.assume(result)
         return planned
 
     def _nothing(self, now: float) -> Planned:
@@ -215,9 +215,9 @@ class Planning:
         )
 
     def _told_aside(self) -> tuple[SetAside, ...]:
-        found = tuple(self._set_aside.values())
+        result = tuple(self._set_aside.values())
         self._set_aside.clear()
-        return found
+        return result
 
     def _wake_at(self) -> float | None:
         moments = [self._looked_at + _AGAIN_SECONDS] if self._codes else []
@@ -269,12 +269,12 @@ class Planning:
         if not opened:
             return {}
         others = replace(facts, clusters={**facts.clusters, **opened})
-        found: dict[str, list[str]] = {name: [] for name in opened}
+        result: dict[str, list[str]] = {name: [] for name in opened}
         for step in cycle.plan(Snapshot(others), START, _SHADOW_MOST)[0].steps:
             for placed in step.placed if isinstance(step, Admit) else ():
-                if placed.cluster in found:
-                    found[placed.cluster].append(step.workload)
-        return found
+                if placed.cluster in result:
+                    result[placed.cluster].append(step.workload)
+        return result
 
     def explain(self, key: str, now: float) -> Explanation | None:
         """Why a workload waits and what would let it start; None where nothing is to be decided."""

@@ -102,8 +102,8 @@ class RecordingPlanner:
             await self._feed(take())
 
     async def _feed(self, events: Sequence[Fed]) -> None:
-        told = [[msgspec.Raw(event.raw), event.is_removed] for event in events]
-        self._sink.write(_encode({"call": "feed", "events": told}))
+        changes = [[msgspec.Raw(event.raw), event.is_removed] for event in events]
+        self._sink.write(_encode({"call": "feed", "events": changes}))
         await self._planner.feed(events)
 
     async def forget(self, keys: Sequence[str]) -> None:
@@ -192,7 +192,7 @@ class Replay:
 
 def replay(entries: Iterable[bytes], *, differences_most: int = 20) -> Replay:
     """Makes a planner decide again what a segment says it decided."""
-    found = Replay()
+    result = Replay()
     planning = Planning()
     for line in entries:
         entry = _decode(line)
@@ -204,13 +204,13 @@ def replay(entries: Iterable[bytes], *, differences_most: int = 20) -> Replay:
             case "plan":
                 again = answer_of(planning.plan(entry["now"], entry["budget"]))
                 before = {key: entry.get(key) for key in again}  # of an earlier version, maybe
-                found.plans += 1
-                found.decisions += len(again["steps"])
-                if _decode(_encode(again)) != before and len(found.differences) < differences_most:
-                    found.differences.append(
+                result.plans += 1
+                result.decisions += len(again["steps"])
+                if _decode(_encode(again)) != before and len(result.differences) < differences_most:
+                    result.differences.append(
                         {"now": entry["now"], "recorded": before, "replayed": again}
                     )
-    return found
+    return result
 
 
 def _fed(events: list[list[Any]]) -> Iterator[Fed]:

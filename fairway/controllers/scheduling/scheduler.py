@@ -358,10 +358,10 @@ class Scheduler:
 
     def _price_of(self, cluster: str, pool: str) -> int:
         """The price of one node of a pool for an hour; one that has none costs nothing."""
-        found = self._cache.get(Cluster, cluster)
-        for other in pools_of(found) if found is not None else ():
-            if found is not None and other.name == pool:
-                return node_price(found, other, self._cache.all(Flavor)) or 0
+        known = self._cache.get(Cluster, cluster)
+        for other in pools_of(known) if known is not None else ():
+            if known is not None and other.name == pool:
+                return node_price(known, other, self._cache.all(Flavor)) or 0
         return 0
 
     async def explain(self, key: str) -> Explanation | None:

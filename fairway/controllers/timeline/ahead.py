@@ -47,7 +47,7 @@ def ahead(facts: Facts) -> list[Ahead]:
     size += sum(len(cluster.nodes) for cluster in facts.clusters.values())
     plans = min(_PLANS_MOST, _LOOKS_MOST // max(1, size))
     starts = first_starts(facts, depth=depth, plans_max=plans) if plans >= _PLANS_LEAST else {}
-    found = [
+    result = [
         Ahead(
             workload=key,
             queue=facts.workloads[key].queue,
@@ -62,7 +62,7 @@ def ahead(facts: Facts) -> list[Ahead]:
         for placed in start.placed
         for flavor, gpus in _gpus_by_flavor(placed.pods).items()
     ]
-    found.sort(
+    result.sort(
         key=lambda expected: (
             expected.start or 0.0,
             expected.workload,
@@ -76,7 +76,7 @@ def ahead(facts: Facts) -> list[Ahead]:
         if workload.reservation is not None and workload.key not in starts
     )
     return [
-        *found,
+        *result,
         *(_reserved(workload) for workload in sorted(kept, key=lambda other: other.key)),
     ]
 
@@ -103,7 +103,7 @@ def _reserved(workload: Workload) -> Ahead:
 
 def _gpus_by_flavor(pods: tuple[PlacedPods, ...]) -> dict[str, int]:
     """Thousandths of accelerators, by the flavor that they are of."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for pod in pods:
         flavor = flavor_of(pod.flavors)
         nanos = sum(
@@ -111,5 +111,5 @@ def _gpus_by_flavor(pods: tuple[PlacedPods, ...]) -> dict[str, int]:
             for resource, amount in pod.shape.requests
             if is_accelerator(resource)
         )
-        found[flavor] = found.get(flavor, 0) + nanos * pod.count // MILLI
-    return found
+        result[flavor] = result.get(flavor, 0) + nanos * pod.count // MILLI
+    return result

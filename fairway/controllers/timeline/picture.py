@@ -59,7 +59,7 @@ class Drawn:
 
     def render(self, may_name: MayName) -> dict[str, Any]:
         namespace, _, _ = self.workload.partition("/")
-        found: dict[str, Any] = {
+        rendered: dict[str, Any] = {
             "cluster": self.cluster,
             "queue": self.queue,
             "flavor": self.flavor,
@@ -68,13 +68,13 @@ class Drawn:
             "sort": self.sort,
         }
         if may_name(namespace):
-            found["workload"] = self.workload
+            rendered["workload"] = self.workload
         if self.sort == "ran":
-            found["to"] = self.end
+            rendered["to"] = self.end
         for key, value in (("ready", self.ready), ("until", self.until), ("ended", self.ended)):
             if value is not None and value != "":
-                found[key] = value
-        return found
+                rendered[key] = value
+        return rendered
 
 
 def of_span(span: Span, now: float) -> Drawn:
@@ -141,17 +141,17 @@ async def picture(
         group = groups.get(name) or groups.setdefault(name, _Group(name))
         group.drawn.append(row)
         group.area += row.area(wanted)
-    found = sorted(
+    result = sorted(
         groups.values(),
         key=lambda group: (-sum(rooms.get(group.name, {}).values()), -group.area, group.name),
     )
-    shown = found[:_GROUPS_MOST]
+    shown = result[:_GROUPS_MOST]
     most = min(wanted.most, max(_LEAST, _SPANS_MOST // max(1, len(shown))))
     rendered = [
         _rendered(group, wanted, most=most, room=rooms.get(group.name, {}), may_name=may_name)
         async for group in in_slices(shown, 8)
     ]
-    return {"groups": rendered, "groupsLeft": len(found) - len(shown)}
+    return {"groups": rendered, "groupsLeft": len(result) - len(shown)}
 
 
 async def _within(drawn: Iterable[Drawn], wanted: Wanted) -> AsyncIterator[Drawn]:
@@ -189,21 +189,21 @@ def _summed(rest: Sequence[Drawn], wanted: Wanted) -> list[dict[str, Any]]:
 def _bins(many: Sequence[Drawn], wanted: Wanted) -> list[float]:
     """GPUs in each part of the time, on average, so that areas are true."""
     width = (wanted.end - wanted.start) / _BINS
-    found = [0.0] * _BINS
+    bins = [0.0] * _BINS
     steps = [0] * (_BINS + 1)  # by how much more is in use throughout a part than in the one before
     for row in many:
         start, end = max(row.start, wanted.start), min(row.end, wanted.end)
         first = min(_BINS - 1, int((start - wanted.start) / width))
         last = min(_BINS - 1, int((end - wanted.start) / width))
         if first == last:
-            found[first] += row.gpus * (end - start)
+            bins[first] += row.gpus * (end - start)
             continue
-        found[first] += row.gpus * (wanted.start + (first + 1) * width - start)
-        found[last] += row.gpus * (end - wanted.start - last * width)
+        bins[first] += row.gpus * (wanted.start + (first + 1) * width - start)
+        bins[last] += row.gpus * (end - wanted.start - last * width)
         steps[first + 1] += row.gpus
         steps[last] -= row.gpus
     throughout = accumulate(steps)
     return [
         round((value / width + more) / 1000, 3)
-        for value, more in zip(found, throughout, strict=False)
+        for value, more in zip(bins, throughout, strict=False)
     ]

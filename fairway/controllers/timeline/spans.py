@@ -115,14 +115,14 @@ class Spans:
     def _take_up(self) -> None:
         """What the last hub kept; between its end and now something may be missing."""
         try:
-            found = [read for line in self._keeper.kept() if (read := _read(line)) is not None]
+            spans = [read for line in self._keeper.kept() if (read := _read(line)) is not None]
         except OSError as fault:
             _log.warning("the spans of the last hub cannot be read: %s", fault)
             return
-        self.since = min((self.since, *(span.decided_at for span in found)))
-        if len(found) >= _ENDED_MOST:  # there were more
-            self.since = max(self.since, found[0].ended_at or 0.0)
-        for span in found:
+        self.since = min((self.since, *(span.decided_at for span in spans)))
+        if len(spans) >= _ENDED_MOST:  # there were more
+            self.since = max(self.since, spans[0].ended_at or 0.0)
+        for span in spans:
             self._put(span)
             place = (span.cluster, span.flavor)
             self._told_until[span.workload, place] = span.ended_at or 0.0
@@ -193,8 +193,8 @@ class Spans:
 
     def _end(self, span: Span, seen: TimelineWorkload | None, now: float, *, stays: bool) -> None:
         ending: Ending = "Resized" if stays else ending_of(span, seen)
-        told = seen.status.history[-1].ended_at if seen and seen.status.history else ""
-        at = min(now, parse_timestamp(told)) if told and ending == "Succeeded" else now
+        end = seen.status.history[-1].ended_at if seen and seen.status.history else ""
+        at = min(now, parse_timestamp(end)) if end and ending == "Succeeded" else now
         ended = replace(span, ended_at=max(at, span.decided_at), ended=ending)
         self._put(ended)
         try:

@@ -58,7 +58,7 @@ class Timeline:
         known = await self._asked()
         now = self._clock.now()
         rooms = known.clusters if wanted.by == "cluster" else known.queues
-        found = await picture(
+        result = await picture(
             self._drawn(wanted, known, now), wanted, rooms=rooms, may_name=cache(may_name)
         )
         return {
@@ -67,7 +67,7 @@ class Timeline:
             "from": wanted.start,
             "to": wanted.end,
             "since": self.spans.since,
-            **found,
+            **result,
         }
 
     def _drawn(self, wanted: Wanted, known: _Known, now: float) -> Iterator[Drawn]:

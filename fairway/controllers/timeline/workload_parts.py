@@ -84,12 +84,12 @@ class TimelineWorkload(msgspec.Struct, frozen=True):
     def gpus_by_place(self) -> dict[ClusterFlavor, int]:
         """All that it is charged for, in thousandths: what it holds, and what is not gone yet."""
         held = self.status.claim.placements if self.status.claim else ()
-        found: dict[ClusterFlavor, int] = {}
+        result: dict[ClusterFlavor, int] = {}
         for placement in (*held, *self.status.releasing):
             for pods in placement.pod_sets:
                 place = (placement.cluster, pods.flavor)
-                found[place] = found.get(place, 0) + pods.gpus
-        return found
+                result[place] = result.get(place, 0) + pods.gpus
+        return result
 
 
 read_seen = msgspec.json.Decoder(TimelineWorkload).decode

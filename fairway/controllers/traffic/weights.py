@@ -44,8 +44,8 @@ def backends_of(cache: Cache, states: States, workload: Workload) -> Iterable[Ba
         if not other.cluster:
             continue
         placement = replace(other, attempt=other.attempt or claim.attempt)
-        found = cache.get(Cluster, placement.cluster)
-        is_lost = found is None or found.status.phase == "Lost"
+        cluster = cache.get(Cluster, placement.cluster)
+        is_lost = cluster is None or cluster.status.phase == "Lost"
         state = None if is_lost else states.get(placement.cluster, work)
         yield Backend(
             cluster=placement.cluster,
@@ -58,9 +58,9 @@ def ready_replicas(placement: Placement, state: WorkState | None) -> int:
     """Replicas of which every pod is ready."""
     if state is None or not placement.replicas or state.attempt != placement.attempt:
         return 0
-    told = {pod.name: pod.ready for pod in state.pods}
+    ready = {pod.name: pod.ready for pod in state.pods}
     counts = [
-        told.get(pod_set.name, 0) // max(1, pod_set.count // placement.replicas)
+        ready.get(pod_set.name, 0) // max(1, pod_set.count // placement.replicas)
         for pod_set in placement.pod_sets
     ]
     return min(placement.replicas, *counts) if counts else 0
@@ -72,8 +72,8 @@ def speed_of(cache: Cache, placement: Placement) -> Fraction:
         (resource, name) for pods in placement.pod_sets for resource, name in pods.flavors.items()
     }
     telling = [flavor for flavor in flavors if is_accelerator(flavor[0])] or flavors
-    found = [cache.get(Flavor, name) for _, name in telling]
+    result = [cache.get(Flavor, name) for _, name in telling]
     return min(
-        (Fraction(flavor.spec.speed.nanos, NANO) for flavor in found if flavor is not None),
+        (Fraction(flavor.spec.speed.nanos, NANO) for flavor in result if flavor is not None),
         default=Fraction(1),
     )

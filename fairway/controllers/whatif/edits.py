@@ -122,13 +122,13 @@ def changed(objects: Iterable[JsonObject], change: Change, now: float) -> list[J
         for object_ in objects
         if _identity(object_) not in replaced | removed and not _is_of(object_, lost)
     ]
-    found = [*kept, *put]
+    result = [*kept, *put]
     for number, quota in enumerate(change.quota):
-        found = list(_with_quota(found, quota, f"quota[{number}]"))
+        result = list(_with_quota(result, quota, f"quota[{number}]"))
     for number, cluster in enumerate(change.clusters):
         # What is copied is as it was before anything was lost.
-        found += _new_cluster(objects, found, cluster, f"clusters[{number}]")
-    return found
+        result += _new_cluster(objects, result, cluster, f"clusters[{number}]")
+    return result
 
 
 def _confirm_known(known: Container[Identity], change: Change) -> None:
@@ -290,13 +290,13 @@ def _pool(objects: list[JsonObject], wanted: Nodes, path: str) -> JsonObject:
 
 def _copied(objects: list[JsonObject], wanted: NewCluster, path: str) -> list[JsonObject]:
     """A cluster with its nodes, on which nothing of ours runs."""
-    found = []
+    result = []
     for object_ in objects:
         if object_.get("kind") == "Cluster" and object_["metadata"]["name"] == wanted.copy_of:
             labels = {**(object_["metadata"].get("labels") or {}), **wanted.labels}
             spec = {**object_["spec"], "priceFactor": str(wanted.price_factor)}
             metadata = {"name": wanted.name, "labels": labels}
-            found.append({**object_, "metadata": metadata, "spec": spec})
+            result.append({**object_, "metadata": metadata, "spec": spec})
         elif (
             object_.get("kind") == "ClusterReport" and object_["spec"]["cluster"] == wanted.copy_of
         ):
@@ -304,9 +304,9 @@ def _copied(objects: list[JsonObject], wanted: NewCluster, path: str) -> list[Js
                 key: part for key, part in object_["spec"].items() if key not in _SEEN_IN_REPORTS
             }
             name = f"{wanted.name}-{object_['metadata']['name']}"
-            found.append(
+            result.append(
                 {**object_, "metadata": {"name": name}, "spec": {**seen, "cluster": wanted.name}}
             )
-    if not any(entry["kind"] == "Cluster" for entry in found):
+    if not any(entry["kind"] == "Cluster" for entry in result):
         raise BadRequest(f"{path}.copyOf: there is no cluster {wanted.copy_of}")
-    return found
+    return result

@@ -66,40 +66,40 @@ class Side:
 
     def _state(self, workload: Workload, step: str, whom: str) -> dict[str, Any]:
         held = workload.held
-        found: dict[str, Any] = {"state": step or ("Runs" if held is not None else "Waits")}
+        result: dict[str, Any] = {"state": step or ("Runs" if held is not None else "Waits")}
         if held is not None:
-            found["places"] = [
+            result["places"] = [
                 {"cluster": placement.cluster, "gpus": sum(_gpus(placement).values()) / 1000}
                 for placement in held.placed
             ]
         elif workload.key in self.ahead:
-            found["expected"] = self.ahead[workload.key]
+            result["expected"] = self.ahead[workload.key]
         if whom and held is None:
-            found["for"] = whom
-        return found
+            result["for"] = whom
+        return result
 
     def clusters(self) -> Amounts:
-        found: Amounts = {name: {} for name in self.then.clusters}
+        result: Amounts = {name: {} for name in self.then.clusters}
         for (cluster, flavor), gpus in supplies(Snapshot(self.facts)).items():
-            found[cluster][flavor] = {"room": gpus / 1000, "used": 0.0}
+            result[cluster][flavor] = {"room": gpus / 1000, "used": 0.0}
         for workload in self.then.workloads.values():
             for placed in _placed(workload):
                 for flavor, gpus in _gpus(placed).items():
-                    here = found.setdefault(placed.cluster, {})
+                    here = result.setdefault(placed.cluster, {})
                     setdefault = here.setdefault(flavor, {"room": 0.0, "used": 0.0})
                     setdefault["used"] += gpus / 1000
-        return {name: amounts for name, amounts in found.items() if amounts}
+        return {name: amounts for name, amounts in result.items() if amounts}
 
     def queues(self) -> Amounts:
-        found: Amounts = {}
+        result: Amounts = {}
         for standing in standings(Snapshot(self.then)):
             for each in standing.holdings:
                 if is_accelerator(each.resource):
-                    found.setdefault(standing.queue, {})[each.flavor] = {
+                    result.setdefault(standing.queue, {})[each.flavor] = {
                         "room": each.nominal / MILLI / 1000,
                         "used": each.used / MILLI / 1000,
                     }
-        return found
+        return result
 
 
 def compared(before: Side, other: Side) -> dict[str, Any]:
@@ -160,15 +160,15 @@ def _placed(workload: Workload) -> Iterator[Placed]:
 
 def _gpus(placed: Placed) -> dict[str, int]:
     """Thousandths of accelerators by flavor."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for pods in placed.pods:
         flavors = dict(pods.flavors)
         for resource, amount in pods.shape.requests:
             if is_accelerator(resource):
                 flavor = flavors.get(resource, "")
                 gpus = amount * unit_nanos(resource) * pods.count // MILLI
-                found[flavor] = found.get(flavor, 0) + gpus
-    return found
+                result[flavor] = result.get(flavor, 0) + gpus
+    return result
 
 
 def _first(starts: dict[str, float], expected: Ahead) -> None:

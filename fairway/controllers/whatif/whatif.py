@@ -59,5 +59,5 @@ async def _worked_out(question: bytes) -> JsonObject:
             await process.wait()
     if process.returncode:
         raise InternalError("the plan could not be made; the hub's log says more")
-    found: JsonObject = msgspec.json.decode(answer)
-    return found
+    decoded: JsonObject = msgspec.json.decode(answer)
+    return decoded

@@ -57,13 +57,13 @@ def _guessed(work: Work, workload: Workload) -> Placement:
 
 def claim_of(works: Sequence[Work], workload: Workload, now: float) -> Claim | None:
     """The claim that adopted works were derived from; None where there are none."""
-    found = [work for work in works if is_adopted(work)]
-    if not found:
+    result = [work for work in works if is_adopted(work)]
+    if not result:
         return None
-    placements = [placement_of(work) or _guessed(work, workload) for work in found]
+    placements = [placement_of(work) or _guessed(work, workload) for work in result]
     return Claim(
         attempt=max(placement.attempt for placement in placements),
-        term=max(work.spec.term for work in found),
+        term=max(work.spec.term for work in result),
         decided_at=datetime.fromtimestamp(now, UTC),
         queue=workload.status.queue or workload.spec.queue,
         summary=", ".join(placement.cluster for placement in placements)[:1024],

@@ -270,14 +270,14 @@ class Works:
             placed = (*(claim.placements if claim else ()), *workload.status.releasing)
             clusters |= {placement.cluster for placement in placed if placement.cluster}
         fleet = self._cache.fleet().spec
-        found = {cluster: self._cache.get(Cluster, cluster) for cluster in clusters}
+        result = {cluster: self._cache.get(Cluster, cluster) for cluster in clusters}
         known = Known(
             workload=workload,
             now=self._clock.now(),
             term=self._terms.term,
             works=works,
             seen=inputs.states_of(self._states, name, clusters),
-            clusters={name: cluster for name, cluster in found.items() if cluster is not None},
+            clusters={name: cluster for name, cluster in result.items() if cluster is not None},
             kinds=self._kinds,
         )
         if workload is None:
@@ -312,12 +312,12 @@ class Works:
             for pods in placement.pod_sets
             for flavor in pods.flavors.values()
         }
-        found = {name: self._cache.get(Flavor, name) for name in names}
-        return {name: flavor for name, flavor in found.items() if flavor is not None}
+        flavors = {name: self._cache.get(Flavor, name) for name in names}
+        return {name: flavor for name, flavor in flavors.items() if flavor is not None}
 
     def _victims(self, name: Name, workload: Workload) -> dict[str, Workload]:
         claim = workload.status.claim
-        found = {}
+        victims = {}
         for wait in claim.waits_for if claim else ():
             if wait.workload is None:
                 continue
@@ -325,12 +325,12 @@ class Works:
             other = self._cache.get(Workload, victim[1], victim[0]) if victim else None
             if victim is not None and other is not None:
                 self._waiting_for.setdefault(victim, {})[name] = None
-                found[mentioned(wait.workload)] = other
-        return found
+                victims[mentioned(wait.workload)] = other
+        return victims
 
     async def _objects(self, workload: Workload, stages: Stages) -> list[JsonObject]:
         """What travels along, as far as the hub has it; the rest may be in the cluster already."""
-        found = []
+        objects = []
         revisions = [as_staged(workload, stages, stage) for stage in sorted(stages or ())] or [
             workload
         ]
@@ -352,10 +352,10 @@ class Works:
                 )
                 await self._notes.warn(codec.to_plain(workload), "DependencyForbidden", message)
                 raise
-            found.append(
+            objects.append(
                 {"apiVersion": reference.api_version, "kind": reference.kind, **stored.object()}
             )
-        return found
+        return objects
 
     def _wait(self, write: WorkWrite) -> float:
         """Seconds until something more may be stopped in the cluster; 0: now."""

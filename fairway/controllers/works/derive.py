@@ -145,8 +145,8 @@ def _refused_there(
     for cluster in placed:
         if cluster.spec.kubernetes is None:
             continue
-        found = permitted.faults_in(along, cluster.spec.kubernetes.permits, known.kinds.of)
-        for position, several in found.items():
+        faults = permitted.faults_in(along, cluster.spec.kubernetes.permits, known.kinds.of)
+        for position, several in faults.items():
             if position < len(manifests):
                 where = f"spec.template.manifests[{position}]"
                 yield from (f"{where}.{name} (in {cluster.metadata.name})" for name in several)
@@ -165,8 +165,8 @@ def _own(known: Known, workload: Workload) -> dict[str, Work]:
 
 
 def _is_managed(known: Known, cluster: str) -> bool:
-    found = known.clusters.get(cluster)
-    return found is not None and found.spec.mode == "Manage"
+    result = known.clusters.get(cluster)
+    return result is not None and result.spec.mode == "Manage"
 
 
 def _may_run(known: Known, workload: Workload, placement: Placement) -> bool:

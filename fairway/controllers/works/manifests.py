@@ -81,9 +81,9 @@ def _at_home(manifest: JsonObject, workload: Workload, namespace: str) -> JsonOb
     return named
 
 
-def _dependency(found: JsonObject, namespace: str) -> Manifest:
+def _dependency(body: JsonObject, namespace: str) -> Manifest:
     """An object that travels along. What holds data or identity outlives the work."""
-    plain = changed(cleaned(found), ("metadata", "namespace"), namespace)
+    plain = changed(cleaned(body), ("metadata", "namespace"), namespace)
     plain = without(plain, "metadata", "annotations", BOUND_IN)  # of the hub alone
     is_kept = plain.get("kind") in _KEPT
     return Manifest(
@@ -166,17 +166,19 @@ def _change(
 
 def node_selector(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> dict[str, str]:
     """Labels of the nodes that were chosen, by the flavors of the pods."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for flavor in _flavors(pods, flavors):
-        found.update(flavor.spec.node_labels)
-    return found
+        result.update(flavor.spec.node_labels)
+    return result
 
 
 def tolerations(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> tuple[Toleration, ...]:
-    found = [
+    result = [
         toleration for flavor in _flavors(pods, flavors) for toleration in flavor.spec.tolerations
     ]
-    return tuple(toleration for at, toleration in enumerate(found) if toleration not in found[:at])
+    return tuple(
+        toleration for at, toleration in enumerate(result) if toleration not in result[:at]
+    )
 
 
 def _flavors(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> Iterator[Flavor]:
@@ -232,11 +234,11 @@ def work_pod_sets(placement: Placement, flavors: Mapping[str, Flavor]) -> tuple[
 
 def dependencies_of(workload: Workload, kinds: KnownKinds) -> tuple[ObjectReference, ...]:
     """Objects of the workload's namespace that must be where it runs."""
-    found = dict.fromkeys(workload.spec.dependencies)
+    dependencies = dict.fromkeys(workload.spec.dependencies)
     for manifest in workload.spec.template.manifests if workload.spec.template else ():
         kind = kinds.of(manifest)
         if kind is not None:
-            found.update(dict.fromkeys(kind.dependencies(manifest)))
+            dependencies.update(dict.fromkeys(kind.dependencies(manifest)))
     given = {
         (
             str(manifest.get("apiVersion")),
@@ -248,7 +250,7 @@ def dependencies_of(workload: Workload, kinds: KnownKinds) -> tuple[ObjectRefere
     own = ("", workload.metadata.namespace)
     return tuple(
         reference
-        for reference in found
+        for reference in dependencies
         if reference.namespace in own
         and (reference.api_version, reference.kind, reference.name) not in given
         and (reference.kind, reference.name) != ("ServiceAccount", "default")

@@ -33,12 +33,12 @@ class Roster:
     def works(self, workload: Name) -> dict[str, Work]:
         """The works of a workload, by cluster."""
         name = work_name(*workload)
-        found = {}
+        result = {}
         for namespace in sorted(self._namespaces.get(name, ())):
             work = self._cache.get(Work, name, namespace)
             if work is not None:
-                found[work.spec.cluster] = work
-        return found
+                result[work.spec.cluster] = work
+        return result
 
     def has(self, workload: Name) -> bool:
         return work_name(*workload) in self._namespaces
@@ -60,9 +60,9 @@ class Roster:
                 self._namespaces.pop(work, None)
                 self._workloads.pop(work, None)
         else:
-            found = self._cache.get(Work, work, namespace)
-            assert found is not None, "what is told of is in the mirror"
-            reference = found.spec.workload
+            known = self._cache.get(Work, work, namespace)
+            assert known is not None, "what is told of is in the mirror"
+            reference = known.spec.workload
             workload = (reference.namespace, reference.name)
             self._workloads[work] = workload
             self._namespaces.setdefault(work, set()).add(namespace)

@@ -82,11 +82,11 @@ class States:
         return self._states.get(work) or {}
 
     def of_cluster(self, cluster: str) -> dict[str, WorkState]:
-        found: dict[str, WorkState] = {}
+        states: dict[str, WorkState] = {}
         for (name, _), chunk in self._chunks.items():
             if name == cluster:
-                found.update(chunk.states)
-        return found
+                states.update(chunk.states)
+        return states
 
     def _follow(self, name: Name, stored: Stored | None) -> None:
         if stored is None:

@@ -28,8 +28,8 @@ def victims_left(claim: Claim, victims: Mapping[str, Workload]) -> list[str]:
         if wait.type != "Preemption" or wait.workload is None:
             continue
         key = mentioned(wait.workload)
-        found = victims.get(key)
-        if found is not None and _is_here(found, wait.attempt):
+        workload = victims.get(key)
+        if workload is not None and _is_here(workload, wait.attempt):
             left.append(key)
     return left
 

@@ -40,7 +40,7 @@ def broken(facts: Facts, plan: Plan) -> list[str]:
             case Move():
                 walk.move(step)
     walk.finish()
-    return walk.found
+    return walk.faults
 
 
 def unanswered(facts: Facts, plan: Plan) -> list[str]:
@@ -77,7 +77,7 @@ class _Walk:
         self.snapshot = Snapshot(facts)
         self.proof = Proof(self.snapshot)
         self.claims = self.snapshot.claims.copy()
-        self.found: list[str] = []
+        self.faults: list[str] = []
         self.done: list[Step] = []
         self.admitted: dict[str, Admit] = {}
         self.victims_of: dict[str, list[str]] = {}
@@ -91,7 +91,7 @@ class _Walk:
         }
 
     def say(self, workload: str, sentence: str) -> None:
-        self.found.append(f"{workload}: {sentence}")
+        self.faults.append(f"{workload}: {sentence}")
 
     # Preempt.
 
@@ -159,29 +159,29 @@ class _Walk:
 
     def _standing(self, workload: Workload) -> list[str]:
         """Whether it may be started at all now, whatever is free."""
-        found = []
+        result = []
         queue = self.facts.queues.get(workload.queue)
         if queue is None or not self.snapshot.tree.is_usable(workload.queue):
             return [f"is started in queue {workload.queue}, which cannot be used"]
         if self.facts.settings.is_paused or queue.is_held or workload.is_held:
-            found.append("is started though it is held")
+            result.append("is started though it is held")
         if workload.refused_by:
-            found.append(f"is started though queue {workload.refused_by} does not take it")
+            result.append(f"is started though queue {workload.refused_by} does not take it")
         if workload.not_before > self.facts.now:
-            found.append("is started before its back-off ends")
+            result.append("is started before its back-off ends")
         if workload.held is None and workload.releasing:
-            found.append("is started while its last attempt still ends")
+            result.append("is started while its last attempt still ends")
         if workload.held is None and workload.runs_in:
-            found.append("is started though pods of it run")
+            result.append("is started though pods of it run")
         if workload.held is None:
             full = self.claims.full_queue(workload)
             if full is not None:
-                found.append(f"is one claim too many in queue {full[0]}")
+                result.append(f"is one claim too many in queue {full[0]}")
             if self.claims.full_for_user(workload):
-                found.append(f"is one claim too many for user {workload.user}")
+                result.append(f"is one claim too many for user {workload.user}")
         elif not wants_more(workload, self.snapshot.policy(workload)):
-            found.append("is started though it has all that it asked for")
-        return found
+            result.append("is started though it has all that it asked for")
+        return result
 
     def _charge(self, workload: Workload, step: Admit) -> None:
         """Quota and limits: what is added must fit, with the victims gone."""
@@ -235,9 +235,9 @@ class _Walk:
             pods = {pod.name: pod.count for pod in placed.pods}
             first = form.pod_sets[0]
             form = times(form, max(1, pods.get(first.name, 0) // max(1, first.count)))
-        found = self.proof.enter(workload, form, placed, new)
-        if found and not self._has_room_together(placed.cluster):
-            self.found.extend(f"{workload.key}: {sentence}" for sentence in found)
+        result = self.proof.enter(workload, form, placed, new)
+        if result and not self._has_room_together(placed.cluster):
+            self.faults.extend(f"{workload.key}: {sentence}" for sentence in result)
 
     def _has_room_together(self, cluster: str) -> bool:
         """Whether everybody finds a node if all claims so far are packed anew, wherever they were.
@@ -310,20 +310,20 @@ class _Walk:
         if not set(self.victims_of.get(key, ())) <= set(step.waits_for):
             self.say(key, "does not wait for its victims")
         for other in step.waits_for:
-            found = self.facts.workloads.get(other)
-            if other not in self.preempted and (found is None or not found.releasing):
+            workload = self.facts.workloads.get(other)
+            if other not in self.preempted and (workload is None or not workload.releasing):
                 self.say(key, f"waits for {other}, which stays")
 
 
 def _added(before: tuple[Placed, ...], after: tuple[Placed, ...]) -> tuple[Placed, ...]:
     """What a step adds in each cluster to that which was held there."""
     earlier = {(placed.cluster, pods.name): pods for placed in before for pods in placed.pods}
-    found = []
+    placements = []
     for placed in after:
         more = tuple(_more(earlier.get((placed.cluster, pods.name)), pods) for pods in placed.pods)
         if any(pods.count > 0 for pods in more):
-            found.append(replace(placed, pods=tuple(pods for pods in more if pods.count > 0)))
-    return tuple(found)
+            placements.append(replace(placed, pods=tuple(pods for pods in more if pods.count > 0)))
+    return tuple(placements)
 
 
 def _more(before: PlacedPods | None, after: PlacedPods) -> PlacedPods:

@@ -49,7 +49,7 @@ class Proof:
 
     def overfull(self, growing: Collection[str]) -> list[str]:
         """Clusters of which more is claimed than there is, as totals and node by node."""
-        found = [
+        result = [
             f"{cluster}: {-left} of {resource} {flavor} claimed beyond what there is"
             for (cluster, flavor, resource), left in sorted(self._left.items())
             if left < 0 and cluster not in growing
@@ -59,13 +59,13 @@ class Proof:
                 short = [] if name in growing else np.flatnonzero(column < 0).tolist()
                 for position in short:
                     node = room.cluster.nodes.names[position]
-                    found.append(f"{name}: node {node} lacks {-int(column[position])} {resource}")
-        found.extend(
+                    result.append(f"{name}: node {node} lacks {-int(column[position])} {resource}")
+        result.extend(
             f"{key}: {missing} pods have no node in {cluster}"
             for key, cluster, missing in self._without_nodes()
             if cluster not in growing
         )
-        return found
+        return result
 
     def _without_nodes(self) -> Iterator[tuple[str, str, int]]:
         """Workloads whose claims name more pods than have a node: key, cluster, how many."""
@@ -85,7 +85,7 @@ class Proof:
         self, workload: Workload, form: Form, placed: Placed, new: Sequence[Provision]
     ) -> list[str]:
         """Pods come, on nodes that are there and on new ones; what has no room is the answer."""
-        found = self._check_totals(placed, new)
+        result = self._check_totals(placed, new)
         room = self._snapshot.ledger.rooms[placed.cluster]
         masks = {pods.name: self._mask(room, pods) for pods in placed.pods}
         grown = room
@@ -102,7 +102,7 @@ class Proof:
         packed = pack.pack(grown, wants, domain)
         if isinstance(packed, pack.Shortage):
             short = ", ".join(f"{short.missing} of {set_of[short.name]}" for short in packed.short)
-            return [*found, f"has no room in {placed.cluster}: {short}"]
+            return [*result, f"has no room in {placed.cluster}: {short}"]
         here = len(room.cluster.nodes)
         existing = {
             name: {position: count for position, count in counts.items() if position < here}
@@ -110,7 +110,7 @@ class Proof:
         }
         requests = {want.name: want.shape.requests for want in wants}
         self._snapshot.ledger.take(placed.cluster, existing, requests)
-        return found
+        return result
 
     # Totals.
 

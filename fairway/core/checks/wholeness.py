@@ -27,11 +27,11 @@ def _gang(workload: Workload, step: Admit, now: float) -> list[str]:
     form = next((form for form in workload.forms if form.name == step.form), None)
     if form is None:
         return [f"is started in a form that it does not have: {step.form}"]
-    found = []
+    result = []
     if form.after_seconds > max(0.0, now - workload.queued_at):
-        found.append(f"is started as {form.name} before it gave up earlier forms")
+        result.append(f"is started as {form.name} before it gave up earlier forms")
     if len(step.placed) > max(1, workload.clusters_max):
-        found.append(f"is one gang in {len(step.placed)} clusters")
+        result.append(f"is one gang in {len(step.placed)} clusters")
     for pod_set in form.pod_sets:
         counts = [
             pods.count
@@ -40,12 +40,12 @@ def _gang(workload: Workload, step: Admit, now: float) -> list[str]:
             if pods.name == pod_set.name
         ]
         if not pod_set.least <= sum(counts) <= pod_set.count:
-            found.append(
+            result.append(
                 f"has {sum(counts)} pods of {pod_set.name}, not {pod_set.least} to {pod_set.count}"
             )
         if len(counts) > 1 and any(count % max(1, pod_set.member_size) for count in counts):
-            found.append(f"has a member of {pod_set.name} in two clusters")
-    return [*found, *_strangers(form, step.placed), *_domains(workload, form, step.placed)]
+            result.append(f"has a member of {pod_set.name} in two clusters")
+    return [*result, *_strangers(form, step.placed), *_domains(workload, form, step.placed)]
 
 
 def _strangers(form: Form, placed: tuple[Placed, ...]) -> list[str]:
@@ -60,7 +60,7 @@ def _strangers(form: Form, placed: tuple[Placed, ...]) -> list[str]:
 
 def _domains(workload: Workload, form: Form, placed: tuple[Placed, ...]) -> list[str]:
     """Whether pods that must be near each other are in as few domains as they must."""
-    found = []
+    domains = []
     topology_of = {pod_set.name: pod_set.topology for pod_set in form.pod_sets}
     for placement in placed:
         for pods in placement.pods:
@@ -69,42 +69,42 @@ def _domains(workload: Workload, form: Form, placed: tuple[Placed, ...]) -> list
                 continue
             total = sum(count for _, count in pods.domains)
             if pods.domains and total != pods.count:
-                found.append(f"names domains for {total} of {pods.count} pods of {pods.name}")
+                domains.append(f"names domains for {total} of {pods.count} pods of {pods.name}")
             if topology.required and not pods.domains:
-                found.append(f"must be in one {topology.required}, and names none")
+                domains.append(f"must be in one {topology.required}, and names none")
             if topology.required and pods.level == topology.required and len(pods.domains) > 1:
-                found.append(f"must be in one {topology.required}, not {len(pods.domains)}")
-    return found
+                domains.append(f"must be in one {topology.required}, not {len(pods.domains)}")
+    return domains
 
 
 def _service(workload: Workload, step: Admit, policy: Policy) -> list[str]:
-    found = _strangers(workload.forms[0], step.placed)
+    strangers = _strangers(workload.forms[0], step.placed)
     for placed in step.placed:
         counts = {pods.name: pods.count for pods in placed.pods}
         for pod_set in workload.forms[0].pod_sets:
             if counts.get(pod_set.name, 0) != pod_set.count * placed.replicas:
-                found.append(
+                strangers.append(
                     f"has {counts.get(pod_set.name, 0)} pods of {pod_set.name} in {placed.cluster}"
                 )
         # Of a slow flavor more are needed where replicas are counted by speed.
         most = placed.replicas if policy.division.counts_speed else workload.replicas
         if not 0 < placed.replicas <= most:
-            found.append(f"has {placed.replicas} replicas in {placed.cluster}")
-    return found
+            strangers.append(f"has {placed.replicas} replicas in {placed.cluster}")
+    return strangers
 
 
 def _sweep(workload: Workload, step: Admit) -> list[str]:
-    found = _strangers(workload.forms[0], step.placed)
+    strangers = _strangers(workload.forms[0], step.placed)
     seen: dict[int, str] = {}
     for placed in step.placed:
         numbers = list(numbers_of(placed.tasks))
         counts = {pods.name: pods.count for pods in placed.pods}
         for pod_set in workload.forms[0].pod_sets:
             if counts.get(pod_set.name, 0) != pod_set.count * len(numbers):
-                found.append(f"has {counts.get(pod_set.name, 0)} pods for {len(numbers)} tasks")
+                strangers.append(f"has {counts.get(pod_set.name, 0)} pods for {len(numbers)} tasks")
         for number in numbers:
             if number in seen:
-                found.append(f"runs task {number} in {seen[number]} and in {placed.cluster}")
+                strangers.append(f"runs task {number} in {seen[number]} and in {placed.cluster}")
             seen[number] = placed.cluster
     before = {
         number
@@ -114,12 +114,12 @@ def _sweep(workload: Workload, step: Admit) -> list[str]:
     known = range(workload.first_task, workload.first_task + workload.tasks)
     strange = [number for number in seen if number not in known and number not in before]
     if strange:
-        found.append(f"runs tasks that it does not have: {strange}")
+        strangers.append(f"runs tasks that it does not have: {strange}")
     again = [number for number in numbers_of(workload.tasks_over) if number in seen]
     if again:
-        found.append(f"runs tasks again that are over: {again}")
+        strangers.append(f"runs tasks again that are over: {again}")
     if any(number not in seen for number in before):
-        found.append("loses tasks that run")
+        strangers.append("loses tasks that run")
     if workload.concurrency and len(seen) > max(workload.concurrency, len(before)):
-        found.append(f"runs {len(seen)} tasks at a time, not {workload.concurrency}")
-    return found
+        strangers.append(f"runs {len(seen)} tasks at a time, not {workload.concurrency}")
+    return strangers

@@ -106,9 +106,9 @@ class Names(tuple[str, ...]):
     _hash: int
 
     def __new__(cls, names: Iterable[str] = ()) -> Names:
-        found = super().__new__(cls, names)
-        found._hash = tuple.__hash__(found)
-        return found
+        result = super().__new__(cls, names)
+        result._hash = tuple.__hash__(result)
+        return result
 
     def __hash__(self) -> int:
         return self._hash

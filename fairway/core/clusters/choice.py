@@ -53,21 +53,21 @@ def choose(
     now: float,
 ) -> Choice:
     """Chooses clusters for a policy; `policy.chosen` is the last choice, none asked for: all."""
-    found = candidates(None, policy, None, clusters, now)
-    staying = _staying(policy, clusters, found)
-    allowed = sorted({*found.allowed, *staying})
+    result = candidates(None, policy, None, clusters, now)
+    staying = _staying(policy, clusters, result)
+    allowed = sorted({*result.allowed, *staying})
     wanted = len(allowed) if policy.number_of_clusters is None else policy.number_of_clusters
     faults = _faults(policy)
     if faults:
         # Even clusters that the policy as it is now would refuse are kept, as far as they exist.
-        return _kept(policy, clusters, [], faults=faults, found=found, wanted=wanted)
+        return _kept(policy, clusters, [], faults=faults, candidates=result, wanted=wanted)
     ranked = rank(
         (facts.get(name, Facts(cluster=name)) for name in allowed),
         policy.scores,
         now,
         current=policy.chosen,
     )
-    order = _order(policy, ranked, found.unwelcome)
+    order = _order(policy, ranked, result.unwelcome)
     options = [
         Option(name=ranked.cluster, domains=domains(clusters[ranked.cluster], policy.spread))
         for ranked in order
@@ -75,19 +75,21 @@ def choose(
     selection = select(options, policy.spread, wanted)
     if selection.unmet:
         kept = {name: clusters[name] for name in allowed}
-        return _kept(policy, kept, ranked, unmet=selection.unmet, found=found, wanted=wanted)
+        return _kept(policy, kept, ranked, unmet=selection.unmet, candidates=result, wanted=wanted)
     chosen = [ranked for ranked in order if ranked.cluster in selection.chosen]
     return Choice(
         chosen=tuple(_chosen(ranked, policy) for ranked in chosen),
         missing=max(wanted - len(chosen), 0),
-        refused=found.refused,
-        changes_at=found.changes_at,
+        refused=result.refused,
+        changes_at=result.changes_at,
     )
 
 
-def _staying(policy: Policy, clusters: Mapping[str, Cluster], found: Candidates) -> tuple[str, ...]:
+def _staying(
+    policy: Policy, clusters: Mapping[str, Cluster], candidates: Candidates
+) -> tuple[str, ...]:
     """Clusters chosen before that take nothing new for a while, but need not be left."""
-    refused = dict(found.refused)
+    refused = dict(candidates.refused)
     return tuple(
         name
         for name in policy.chosen
@@ -146,7 +148,7 @@ def _kept(
     clusters: Mapping[str, Cluster],
     ranked: list[Ranked],
     *,
-    found: Candidates,
+    candidates: Candidates,
     wanted: int,
     unmet: tuple[Spread, ...] = (),
     faults: tuple[str, ...] = (),
@@ -163,8 +165,8 @@ def _kept(
         missing=max(wanted - len(chosen), 0),
         unmet=unmet,
         faults=faults,
-        refused=found.refused,
-        changes_at=found.changes_at,
+        refused=candidates.refused,
+        changes_at=candidates.changes_at,
     )
 
 

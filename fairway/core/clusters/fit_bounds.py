@@ -52,8 +52,8 @@ class Chance:
     def missing(self, places: Amounts | None = None) -> Amounts:
         """Pods that lack room: a row a pod set, a column a cluster; of all, or of some places."""
         count = len(self.fits) if places is None else len(places)
-        found: Amounts = np.zeros((len(self._pod_sets), count), dtype=np.int64)
-        for row, pod_set, limits in zip(found, self._pod_sets, self._limits, strict=True):
+        column: Amounts = np.zeros((len(self._pod_sets), count), dtype=np.int64)
+        for row, pod_set, limits in zip(column, self._pod_sets, self._limits, strict=True):
             placeable: Amounts = np.full(count, UNLIMITED, dtype=np.int64)
             for amount, totals, most in limits:
                 total = totals if places is None else totals.take(places)
@@ -61,7 +61,7 @@ class Chance:
                 placeable = np.minimum(placeable, total // amount)
                 placeable[largest < amount] = 0
             np.maximum(pod_set.count - placeable, 0, out=row)
-        return found
+        return column
 
     def worst(self) -> list[tuple[int, str]]:
         """For each cluster, the pod set that lacks most, and how many pods."""
@@ -103,13 +103,13 @@ class Stock:
 
     def places(self, names: tuple[str, ...]) -> Amounts:
         """Where these clusters are among all."""
-        found = self._places.get(names)
-        if found is None:
+        known = self._places.get(names)
+        if known is None:
             if len(self._places) >= _TABLES_MOST:
                 self._places.clear()
-            found = np.array([self.position[name] for name in names], dtype=np.int64)
-            self._places[names] = found
-        return found
+            known = np.array([self.position[name] for name in names], dtype=np.int64)
+            self._places[names] = known
+        return known
 
     def chance(self, assignment: Assignment, form: Form) -> Chance:
         """Which clusters may have room for a form on some flavors; the others have none."""
@@ -154,15 +154,15 @@ class Stock:
         shape = pod_set.shape
         flavors = assignment.kinds(pod_set.name)
         key = (flavors, shape.node_selector, shape.node_affinity, shape.tolerations)
-        found = self._tables.get(key)
-        if found is None:
+        table = self._tables.get(key)
+        if table is None:
             if len(self._tables) >= _TABLES_MOST:
                 self._tables.clear()
             kinds = [self._snapshot.facts.flavors[name] for name in flavors]
-            found = _Table(self._rooms, shape, kinds)
-            found.put_masks([self._mask(room, found) for room in self._rooms])
-            self._tables[key] = found
-        return found
+            table = _Table(self._rooms, shape, kinds)
+            table.put_masks([self._mask(room, table) for room in self._rooms])
+            self._tables[key] = table
+        return table
 
     def _mask(self, room: Room, table: _Table) -> Mask:
         return self._snapshot.eligibility.of(room.cluster, table.shape, table.kinds)
@@ -215,14 +215,14 @@ class _Table:
 
     def limits(self, pod_set: PodSet, freed: tuple[int, int]) -> list[Limit]:
         """What a pod set asks for, and what there is of it."""
-        found = []
+        limit = []
         for resource, amount in pod_set.shape.requests:
             bound = self._bound(resource, amount)
             if bound.seen != freed:
                 self._refresh(bound, freed)
             bound.is_shared = True
-            found.append(Limit(amount // bound.unit, bound.total, bound.largest))
-        return found
+            limit.append(Limit(amount // bound.unit, bound.total, bound.largest))
+        return limit
 
     def renew(self, at: int, pod_set: PodSet) -> None:
         for resource, amount in pod_set.shape.requests:
@@ -234,22 +234,22 @@ class _Table:
         """Of an accelerator in wholes of what a pod takes, where that is a usual number of them."""
         is_usual = "/" in resource and amount % DEVICE_UNITS == 0 and amount <= _WHOLES_MOST
         unit = amount if is_usual else 1
-        found = self._bounds.get((resource, unit))
-        if found is None:
-            found = self._bounds[resource, unit] = _Bound(len(self._rooms), resource, unit)
-        return found
+        bound = self._bounds.get((resource, unit))
+        if bound is None:
+            bound = self._bounds[resource, unit] = _Bound(len(self._rooms), resource, unit)
+        return bound
 
     def ceiling(self, resource: str) -> Amounts:
         """What the largest node of each cluster has for our pods in all."""
-        found = self._ceilings.get(resource)
-        if found is None:
-            found = np.zeros(len(self._rooms), dtype=np.int64)
+        known = self._ceilings.get(resource)
+        if known is None:
+            known = np.zeros(len(self._rooms), dtype=np.int64)
             for at, (room, mask) in enumerate(zip(self._rooms, self.masks, strict=True)):
                 column = room.cluster.nodes.capacity.get(resource)
                 if column is not None:
-                    found[at] = column[mask].max(initial=0)
-            self._ceilings[resource] = found
-        return found
+                    known[at] = column[mask].max(initial=0)
+            self._ceilings[resource] = known
+        return known
 
     def _refresh(self, bound: _Bound, freed: tuple[int, int]) -> None:
         is_first = bound.seen[0] != freed[0]

@@ -211,8 +211,8 @@ def balance_of(others: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.full(len(others), _BEST, dtype=np.int64)
     above = 50 * most - 100 * others
     # Whole numbers, truncated toward zero.
-    found: npt.NDArray[np.int64] = 2 * np.sign(above) * (np.abs(above) // most)
-    return found
+    column: npt.NDArray[np.int64] = 2 * np.sign(above) * (np.abs(above) // most)
+    return column
 
 
 def _between(values: _Values) -> _Values:

@@ -86,10 +86,10 @@ def pick(
         return Unmet(rules=unmet)
     room = sum(option.room for option in used)
     find = _exact if len(unused) <= _EXACT else _greedy
-    found = find(unused, bounds, wanted, room, opening)
-    if found is None:
+    matches = find(unused, bounds, wanted, room, opening)
+    if matches is None:
         return Unmet(rules=tuple(rules[bound.position] for bound in bounds))
-    allowed, cover = found
+    allowed, cover = matches
     names = {option.name for option in (*used, *allowed)}
     # A full domain still counts for evenness, unless `most` leaves domains out anyway.
     if all(rules[bound.position].most is None for bound in bounds):
@@ -215,7 +215,7 @@ def _greedy(
     roomiest = sorted(
         unused, key=lambda option: (-_domain_room(option, unused, bounds), -option.room)
     )
-    found: _Found = None
+    result: _Found = None
     found_room = -1
     for order in (unused, roomiest):
         open_now = [set(bound.open_now) for bound in bounds]
@@ -229,8 +229,8 @@ def _greedy(
                 _open(option, bounds, open_now)
         held = min(room + sum(option.room for option in allowed), wanted)
         if held > found_room:
-            found, found_room = (allowed, cover), held
-    return found
+            result, found_room = (allowed, cover), held
+    return result
 
 
 def _domain_room(option: Option, unused: Sequence[Option], bounds: Sequence[_Bounds]) -> int:

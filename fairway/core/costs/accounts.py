@@ -199,7 +199,7 @@ def supplies(snapshot: Snapshot) -> dict[ClusterFlavor, int]:
 
     A node that has several flavors counts for the first by name; one that has none, for none.
     """
-    found: dict[ClusterFlavor, int] = {}
+    result: dict[ClusterFlavor, int] = {}
     for name, cluster in snapshot.facts.clusters.items():
         counted = [other for other in cluster.nodes.capacity if is_accelerator(other)]
         if not counted:
@@ -212,6 +212,6 @@ def supplies(snapshot: Snapshot) -> dict[ClusterFlavor, int]:
                 mine &= cluster.flavor_nodes(snapshot.facts.flavors[flavor])
             gpus = int(total[mine].sum())
             if gpus:
-                found[name, flavor] = gpus
+                result[name, flavor] = gpus
             left = left & ~mine
-    return found
+    return result

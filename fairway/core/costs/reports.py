@@ -31,13 +31,13 @@ class Line:
 
     def render(self) -> dict[str, Any]:
         """The line for programs: hours and money as decimal texts, rounded once."""
-        found: dict[str, Any] = {"name": self.name}
+        rendered: dict[str, Any] = {"name": self.name}
         for use in ("Used", "Lost", "Lent", "Idle"):
             total, word = self.of(use), use.lower()
-            found[f"{word}GpuHours"] = hours(total)
+            rendered[f"{word}GpuHours"] = hours(total)
             if use != "Lent":  # who uses it pays for it
-                found[f"{word}Cost"] = money(total)
-        return found
+                rendered[f"{word}Cost"] = money(total)
+        return rendered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +70,8 @@ def report(rows: Iterable[CostRow], by: By) -> Report:
 def name_of(row: CostRow, by: By) -> str:
     if by == "workload":
         return f"{row.namespace}/{row.workload}" if row.workload else NOBODY
-    found: str = getattr(row, by)
-    return found or NOBODY
+    result: str = getattr(row, by)
+    return result or NOBODY
 
 
 def row_of(key: Key, total: Sum) -> CostRow:
@@ -112,11 +112,11 @@ def key_of(row: CostRow) -> Key:
 
 
 def sums_of(rows: Iterable[CostRow]) -> Mapping[Key, Sum]:
-    found: dict[Key, Sum] = {}
+    sums: dict[Key, Sum] = {}
     for row in rows:
         key = key_of(row)
-        found[key] = found.get(key, Sum()).plus(sum_of(row))
-    return found
+        sums[key] = sums.get(key, Sum()).plus(sum_of(row))
+    return sums
 
 
 def hours(total: Sum) -> str:

@@ -114,8 +114,8 @@ def _reasons(facts: Facts, made: Plan, key: str) -> tuple[Reason, ...]:
     waiting = tuple(
         waiting_workload for waiting_workload in made.waiting if waiting_workload.workload == key
     )
-    found = with_shortfalls(facts, replace(made, waiting=waiting))
-    return tuple(found.waiting[0].reasons) if found.waiting else ()
+    plan = with_shortfalls(facts, replace(made, waiting=waiting))
+    return tuple(plan.waiting[0].reasons) if plan.waiting else ()
 
 
 def _expected(facts: Facts, workload: Workload, position: int) -> Expected:
@@ -205,7 +205,7 @@ def _places(
                 for want in wants
             }
             free = full if fits else _amount(form, resource, counts)
-            found = Nearest(
+            nearest = Nearest(
                 cluster=cluster,
                 free_nanos=free,
                 short_nanos=full - free,
@@ -214,8 +214,8 @@ def _places(
             )
             lacks = (not fits, full - free, order)
             if cluster not in best or lacks < best[cluster][0]:
-                best[cluster] = (lacks, found)
-    return tuple(found for _, found in sorted(best.values(), key=itemgetter(0)))
+                best[cluster] = (lacks, nearest)
+    return tuple(value for _, value in sorted(best.values(), key=itemgetter(0)))
 
 
 # What would let it start.
@@ -230,15 +230,15 @@ class _Trial:
 
     def starts(self, workload: Workload, queue: Queue | None = None) -> Admit | None:
         """How a changed workload would start, with its queue changed as well if one is given."""
-        found: Admit | None = None
+        admit: Admit | None = None
         for facts in (self.facts, self.crowd):
             queues = {**facts.queues, queue.name: queue} if queue is not None else facts.queues
             workloads = {**facts.workloads, workload.key: workload}
             changed = replace(facts, queues=queues, workloads=workloads)
-            found, _ = _decision(changed, workload.key)
-            if found is None:
+            admit, _ = _decision(changed, workload.key)
+            if admit is None:
                 break
-        return found
+        return admit
 
 
 def _remedies(trial: _Trial, workload: Workload, nearest: Nearest | None) -> Iterator[Remedy]:

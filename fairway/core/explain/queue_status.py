@@ -109,10 +109,10 @@ def standings(snapshot: Snapshot) -> list[QueueState]:
         for queue, keys in snapshot.holding.items()
     }
     asks = {queue: _asks(line) for queue, line in snapshot.lines.items()}
-    found = []
+    queues = []
     for node in tree.nodes:
         below = _with_all_below(tree, node.name)
-        found.append(
+        queues.append(
             QueueState(
                 queue=node.name,
                 parent=node.parent.name if node.parent else "",
@@ -126,14 +126,14 @@ def standings(snapshot: Snapshot) -> list[QueueState]:
                 asks=_sum(asks[name] for name in below if name in asks),
             )
         )
-    return found
+    return queues
 
 
 def _asks(line: Sequence[Workload]) -> Asks:
     """What those in a line ask for; of a long one more than anybody has."""
     if len(line) > _ASKED:
         return _ANYTHING
-    found = Asks()
+    ask = Asks()
     for workload in line:
         form = workload.forms[0]
         amount = _count(workload) * sum(
@@ -145,8 +145,8 @@ def _asks(line: Sequence[Workload]) -> Asks:
         if not amount:
             return _ANYTHING  # it asks for something else
         by_flavor = dict.fromkeys(form.flavors or ("",), amount / _MILLI)
-        found = found.plus(Asks(total=amount / _MILLI, by_flavor=by_flavor))
-    return found
+        ask = ask.plus(Asks(total=amount / _MILLI, by_flavor=by_flavor))
+    return ask
 
 
 def _count(workload: Workload) -> int:
@@ -162,10 +162,10 @@ def _count(workload: Workload) -> int:
 
 
 def _sum(asks: Iterable[Asks]) -> Asks:
-    found = Asks()
+    result = Asks()
     for ask in asks:
-        found = found.plus(ask)
-    return found
+        result = result.plus(ask)
+    return result
 
 
 _ANYTHING = Asks(total=inf, by_flavor={"": inf})
@@ -177,10 +177,10 @@ def _runs(workload: Workload | None) -> bool:
 
 
 def _with_all_below(tree: Tree, queue: str) -> list[str]:
-    found = [queue]
-    for name in found:  # grows while it is walked
-        found.extend(tree.children(name))
-    return found
+    result = [queue]
+    for name in result:  # grows while it is walked
+        result.extend(tree.children(name))
+    return result
 
 
 def _holdings(tree: Tree, queue: str, below: list[str]) -> tuple[Holding, ...]:
@@ -193,12 +193,12 @@ def _holdings(tree: Tree, queue: str, below: list[str]) -> tuple[Holding, ...]:
             for pair, amount in tree.usage(name).items():
                 used[pair] = used.get(pair, 0) + amount
     pairs = sorted({pair for pair in (*node.subtree, *used) if pair[0]})
-    found = []
+    holdings = []
     for pair in pairs:
         nominal, usage = tree.subtree_quota(queue, pair), used.get(pair, 0)
         if nominal or usage:
-            found.append(_holding(tree, queue, pair, nominal=nominal, usage=usage))
-    return tuple(found)
+            holdings.append(_holding(tree, queue, pair, nominal=nominal, usage=usage))
+    return tuple(holdings)
 
 
 def _holding(tree: Tree, queue: str, pair: FlavorResource, *, nominal: int, usage: int) -> Holding:

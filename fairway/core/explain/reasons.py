@@ -288,8 +288,8 @@ def warnings(desk: Desk) -> tuple[Reason, ...]:
 
 def warnings_for(desk: Desk, workload: Workload) -> Iterator[Reason]:
     """Those that keep nodes from a workload which it might use otherwise."""
-    found = warnings(desk)
-    if not found:
+    reasons = warnings(desk)
+    if not reasons:
         return
     allowed = desk.candidates(workload).allowed
     flavors = {
@@ -298,7 +298,7 @@ def warnings_for(desk: Desk, workload: Workload) -> Iterator[Reason]:
         for option in desk.assignments(workload, form)
         for name in option.names
     }
-    for reason in found:
+    for reason in reasons:
         if reason.cluster in allowed and (reason.flavor in flavors or reason.other in flavors):
             yield reason
 

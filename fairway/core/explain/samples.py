@@ -72,10 +72,10 @@ def gauges(snapshot: Snapshot) -> Gauges:
 # Queues.
 
 
-def _queues(found: Sequence[QueueState]) -> dict[str, QueueGauge]:
-    kept = {queue.queue: _kept(queue.holdings) for queue in found}
+def _queues(queues: Sequence[QueueState]) -> dict[str, QueueGauge]:
+    kept = {queue.queue: _kept(queue.holdings) for queue in queues}
     counted = {queue: _counted(value) for queue, value in kept.items()}
-    fair = _fair(found, counted)
+    fair = _fair(queues, counted)
     return {
         queue.queue: QueueGauge(
             parent=queue.parent,
@@ -86,7 +86,7 @@ def _queues(found: Sequence[QueueState]) -> dict[str, QueueGauge]:
             fair=fair[queue.queue],
             holdings=kept[queue.queue],
         )
-        for queue in found
+        for queue in queues
     }
 
 
@@ -120,27 +120,27 @@ def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
     Everybody first gets what they own, as far as they want it. What is left goes by weight to those
     who want more, and nobody gets more than they want: weighted max-min fairness.
     """
-    found = [min(wish.nominal, wish.wanted) for wish in wishes]
+    result = [min(wish.nominal, wish.wanted) for wish in wishes]
     # By how much each could still be raised; who is satisfied first comes first.
     wanted = [
-        (wish.wanted - found[at], at)
+        (wish.wanted - result[at], at)
         for at, wish in enumerate(wishes)
-        if wish.weight > 0 and wish.wanted > found[at]
+        if wish.weight > 0 and wish.wanted > result[at]
     ]
     wanted.sort(key=lambda each: (each[0] / wishes[each[1]].weight, each[1]))
-    left = max(0.0, pot - sum(found))
+    left = max(0.0, pot - sum(result))
     weights = sum(wishes[at].weight for _, at in wanted)
     for most, at in wanted:
         part = min(most, left * wishes[at].weight / weights)
-        found[at] += part
+        result[at] += part
         left -= part
         weights -= wishes[at].weight
-    return found
+    return result
 
 
-def fair_of(found: Sequence[QueueState]) -> dict[str, float]:
+def fair_of(queues: Sequence[QueueState]) -> dict[str, float]:
     """What each queue would have if all in use were divided fairly; see `QueueGauge`."""
-    return _fair(found, {queue.queue: _counted(_kept(queue.holdings)) for queue in found})
+    return _fair(queues, {queue.queue: _counted(_kept(queue.holdings)) for queue in queues})
 
 
 def _counted(kept: tuple[HoldingGauge, ...]) -> tuple[HoldingGauge, ...]:
@@ -153,10 +153,10 @@ def _counted(kept: tuple[HoldingGauge, ...]) -> tuple[HoldingGauge, ...]:
 
 
 def _fair(
-    found: Sequence[QueueState], counted: Mapping[str, tuple[HoldingGauge, ...]]
+    queues: Sequence[QueueState], counted: Mapping[str, tuple[HoldingGauge, ...]]
 ) -> dict[str, float]:
     siblings: dict[str, list[QueueState]] = {}
-    for queue in found:
+    for queue in queues:
         siblings.setdefault(queue.parent, []).append(queue)
     # Roots have nobody to share with: what they have is fair.
     roots = siblings.pop("", [])
@@ -207,7 +207,7 @@ def _divided(
 def _places(snapshot: Snapshot) -> dict[ClusterFlavor, PlaceGauge]:
     starting = _starting(snapshot)
     flavors = [snapshot.facts.flavors[name] for name in sorted(snapshot.facts.flavors)]
-    found: dict[ClusterFlavor, PlaceGauge] = {}
+    place_gauge: dict[ClusterFlavor, PlaceGauge] = {}
     for name, cluster in snapshot.facts.clusters.items():
         elastic = _elastic(cluster, flavors)
         room = snapshot.ledger.rooms[name].free
@@ -216,10 +216,10 @@ def _places(snapshot: Snapshot) -> dict[ClusterFlavor, PlaceGauge]:
         for flavor in sorted({*here, *elastic}):
             whole, free = here.get(flavor, (0.0, 0.0))
             place = (name, flavor)
-            found[place] = PlaceGauge(
+            place_gauge[place] = PlaceGauge(
                 whole, whole - free, starting.get(place, 0.0), free, elastic.get(flavor, 0.0)
             )
-    return found
+    return place_gauge
 
 
 def _by_flavor(
@@ -234,20 +234,20 @@ def _by_flavor(
     total = np.sum([cluster.nodes.capacity[name] for name in counted], axis=0)
     free = np.sum([room[name] for name in counted], axis=0)
     left = cluster.nodes.ready.copy()
-    found: dict[str, tuple[float, float]] = {}
+    result: dict[str, tuple[float, float]] = {}
     for flavor in (*flavors, None):
         mine = left & cluster.flavor_nodes(flavor) if flavor is not None else left
         whole = int(total[mine].sum())
         if whole:
             name = flavor.name if flavor is not None else ""
-            found[name] = (whole / _MILLI, max(0, int(free[mine].sum())) / _MILLI)
+            result[name] = (whole / _MILLI, max(0, int(free[mine].sum())) / _MILLI)
         left = left & ~mine
-    return found
+    return result
 
 
 def _starting(snapshot: Snapshot) -> dict[ClusterFlavor, float]:
     """What is claimed by those whose pods do not run yet."""
-    found: dict[ClusterFlavor, float] = {}
+    result: dict[ClusterFlavor, float] = {}
     for keys in snapshot.holding.values():
         for key in keys:
             held = snapshot.facts.workloads[key].held
@@ -258,18 +258,18 @@ def _starting(snapshot: Snapshot) -> dict[ClusterFlavor, float]:
                     for (flavor, resource), amount in pods.usage().items():
                         if is_accelerator(resource):
                             place = (placed.cluster, flavor)
-                            found[place] = found.get(place, 0.0) + amount / _MILLI
-    return found
+                            result[place] = result.get(place, 0.0) + amount / _MILLI
+    return result
 
 
 def _elastic(cluster: Cluster, flavors: Sequence[Flavor]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for pool in cluster.pools:
         each = sum(amount for resource, amount in pool.shape if is_accelerator(resource)) / _MILLI
         if each and pool.left > 0:
             name = next((flavor.name for flavor in flavors if _is_of(cluster, pool, flavor)), "")
-            found[name] = found.get(name, 0.0) + each * pool.left
-    return found
+            result[name] = result.get(name, 0.0) + each * pool.left
+    return result
 
 
 def _is_of(cluster: Cluster, pool: Pool, flavor: Flavor) -> bool:

@@ -32,13 +32,13 @@ def with_shortfalls(facts: Facts, plan: Plan) -> Plan:
         reason.code == Code.DOES_NOT_FIT for each in plan.waiting for reason in each.reasons
     ):
         return plan
-    found = _Shortfalls(after(facts, plan))
+    shortfalls = _Shortfalls(after(facts, plan))
     return replace(
         plan,
         waiting=tuple(
             replace(
                 waiting_workload,
-                reasons=found.of(
+                reasons=shortfalls.of(
                     facts.workloads[waiting_workload.workload], waiting_workload.reasons
                 ),
             )
@@ -62,12 +62,12 @@ class _Shortfalls:
 
     def _completed(self, workload: Workload, reason: Reason) -> Reason:
         key = (workload.queue, workload.forms, workload.replicas, workload.tasks, reason)
-        found = self._known.get(key)
-        if found is None:
+        known = self._known.get(key)
+        if known is None:
             want = next(self._wants(workload, reason), None)
-            found = reason if want is None else _with_miss(self._room(reason), want, reason)
-            self._known[key] = found
-        return found
+            known = reason if want is None else _with_miss(self._room(reason), want, reason)
+            self._known[key] = known
+        return known
 
     def _room(self, reason: Reason) -> Room:
         return self._desk.ledger.rooms[reason.cluster]
@@ -113,7 +113,7 @@ def _with_miss(room: Room, want: Want, reason: Reason) -> Reason:
 
 def _short_in_all(room: Room, want: Want) -> tuple[tuple[str, int], ...]:
     """Resources of which all nodes together have too little: no need to name one of them."""
-    found: list[tuple[str, int]] = []
+    result: list[tuple[str, int]] = []
     for resource, amount in want.shape.requests:
         column = room.free.get(resource)
         if column is None:
@@ -122,8 +122,8 @@ def _short_in_all(room: Room, want: Want) -> tuple[tuple[str, int], ...]:
             usable = column if want.mask is None else column[want.mask]
             free = int(usable.clip(min=0).sum())
         if free < amount * want.count:
-            found.append((resource, amount * want.count - free))
-    return tuple(found)
+            result.append((resource, amount * want.count - free))
+    return tuple(result)
 
 
 def _in_nanos(short: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:

@@ -71,9 +71,9 @@ class Future:
         low, high = 0, len(times) - 1
         while low < high:
             middle = (low + high) // 2
-            found = pack.pack(self._room_at(times[middle]), wants, domain)
-            if isinstance(found, pack.Packed):
-                best, high = found, middle
+            packed = pack.pack(self._room_at(times[middle]), wants, domain)
+            if isinstance(packed, pack.Packed):
+                best, high = packed, middle
             else:
                 low = middle + 1
         return times[high], best
@@ -104,7 +104,7 @@ def _endings(
     desk: Desk, cluster: str, started: Sequence[Started]
 ) -> list[tuple[float, Packing, Mapping[str, Request]]]:
     """What holds nodes of a cluster, with its expected end."""
-    found: list[tuple[float, Packing, Mapping[str, Request]]] = []
+    endings: list[tuple[float, Packing, Mapping[str, Request]]] = []
     snapshot = desk.snapshot
     for key in snapshot.holders.get(cluster, ()):
         packing = snapshot.packings.get((key, cluster))
@@ -118,8 +118,8 @@ def _endings(
                 requests.update(requests_of(placed))
         # What is leaving is as good as gone.
         end = end_of(workload, desk.now) if held else desk.now
-        found.append((end, packing, requests))
-    found.extend(
+        endings.append((end, packing, requests))
+    endings.extend(
         (end_of(other.workload, desk.now), other.packing, other.requests) for other in started
     )
-    return found
+    return endings

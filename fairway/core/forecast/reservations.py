@@ -103,12 +103,12 @@ class Reservations:
         if not here:
             return []
         key = (workload.key, cluster, option.names)
-        found = self._asked.get(key)
-        if found is None:
-            found = self._asked[key] = [
+        known = self._asked.get(key)
+        if known is None:
+            known = self._asked[key] = [
                 hold for hold in here if self._is_kept_from(hold, workload, option)
             ]
-        return found
+        return known
 
     def kept_nodes(self, workload: Workload, cluster: str, option: Assignment) -> Mask | None:
         """The nodes of a cluster that are kept from a workload; none: no node is."""
@@ -135,10 +135,10 @@ class Reservations:
             return None
         room = self._desk.ledger.rooms[cluster]
         wants = self._desk.wants(cluster, option, form, is_bare=True)
-        found = pack.pack(room, wants, workload.domain)
-        if isinstance(found, pack.Shortage):
+        packed = pack.pack(room, wants, workload.domain)
+        if isinstance(packed, pack.Shortage):
             return None
-        used = sorted({at for counts in found.packing.values() for at in counts})
+        used = sorted({at for counts in packed.packing.values() for at in counts})
         for hold in holds:
             if hold.spot is not None and bool(hold.spot.nodes[used].any()):
                 return hold
@@ -201,11 +201,11 @@ class Reservations:
 
     def listed(self) -> tuple[Reservation, ...]:
         """All places held, as the plan says them."""
-        found = []
+        reservations = []
         for hold in self._holds.values():
             spot = self._glance(hold)
             if spot is not None or not hold.is_known:
-                found.append(
+                reservations.append(
                     Reservation(
                         workload=hold.workload.key,
                         cluster=hold.cluster,
@@ -214,7 +214,9 @@ class Reservations:
                     )
                 )
         return tuple(
-            sorted(found, key=lambda reservation: (reservation.cluster, reservation.workload))
+            sorted(
+                reservations, key=lambda reservation: (reservation.cluster, reservation.workload)
+            )
         )
 
     # Who may hold, and where.
@@ -251,12 +253,12 @@ class Reservations:
         options = {
             ",".join(option.names): (form, option) for form, option in self._options(workload)
         }
-        found: dict[tuple[str, str], int] = {}
+        places: dict[tuple[str, str], int] = {}
         for reason in reasons:
             if reason.code in _LACKS_ROOM and reason.rung == "Idle" and reason.flavor in options:
                 place = (reason.cluster, reason.flavor)
-                found[place] = min(reason.count, found.get(place, reason.count))
-        nearest = sorted(found, key=lambda place: (found[place], place))
+                places[place] = min(reason.count, places.get(place, reason.count))
+        nearest = sorted(places, key=lambda place: (places[place], place))
         return [
             self._hold(workload, cluster, *options[flavor])
             for cluster, flavor in nearest[:CLUSTERS_MAX]
@@ -321,10 +323,10 @@ class Reservations:
                 with_changes(want, mask=None if want.mask is None else want.mask & ~kept)
                 for want in wants
             ]
-        found = self._future(cluster).first_fit(wants, workload.domain)
+        result = self._future(cluster).first_fit(wants, workload.domain)
         hold.is_known = True
-        if found is not None:
-            starts_at, packed = found
+        if result is not None:
+            starts_at, packed = result
             nodes = np.zeros(len(desk.cluster(cluster).nodes), dtype=np.bool_)
             for counts in packed.packing.values():
                 nodes[list(counts)] = True
@@ -345,10 +347,10 @@ class Reservations:
     def _future_as_it_stands(self, cluster: str) -> Future:
         """Where the plan has changed nothing yet: the same for every plan of a snapshot."""
         futures = self._desk.snapshot.futures
-        found = futures.get(cluster)
-        if found is None:
-            found = futures[cluster] = Future(self._desk, cluster, [])
-        return found
+        future = futures.get(cluster)
+        if future is None:
+            future = futures[cluster] = Future(self._desk, cluster, [])
+        return future
 
     def _is_kept_from(self, hold: Hold, workload: Workload, option: Assignment) -> bool:
         if hold.workload.key == workload.key or hold.rank > self.rank(workload):

@@ -70,21 +70,21 @@ def forecast(
     """
     facts = heads(facts, facts.settings.forecast_depth if depth is None else depth)
     waiting = sorted(key for key, workload in facts.workloads.items() if workload.is_waiting)
-    found: dict[str, Expected] = {}
+    result: dict[str, Expected] = {}
     empty = empty_desk(facts)
     for key in waiting:
         never = never_starts(empty, facts.workloads[key])
         if never is not None:
-            found[key] = Expected(never=never)
-    wanted = [key for key in waiting if key not in found]
+            result[key] = Expected(never=never)
+    wanted = [key for key in waiting if key not in result]
     usual = replace(LIKELY, share_of_limit=limit_share)
     likely, *others = [
         _Run(facts, wanted, reckoning, facts.now + horizon_seconds, plans_max).starts()
         for reckoning in (usual, EARLY, LATE)
     ]
     for key in wanted:
-        found[key] = _expected(likely.get(key), [entry.get(key) for entry in others])
-    return {key: found[key] for key in sorted(found)}
+        result[key] = _expected(likely.get(key), [entry.get(key) for entry in others])
+    return {key: result[key] for key in sorted(result)}
 
 
 def first_starts(facts: Facts, *, depth: int, plans_max: int) -> dict[str, Start]:
@@ -94,8 +94,8 @@ def first_starts(facts: Facts, *, depth: int, plans_max: int) -> dict[str, Start
     if not wanted:
         return {}
     run = _Run(facts, wanted, LIKELY, facts.now + HORIZON_SECONDS, plans_max)
-    found = run.starts()
-    return {key: found[key] for key in sorted(found)}
+    starts = run.starts()
+    return {key: starts[key] for key in sorted(starts)}
 
 
 def _expected(likely: Start | None, others: list[Start | None]) -> Expected:
@@ -139,7 +139,7 @@ class _Run:
     until: float
     plans_left: int
     ends: dict[str, float] = field(default_factory=dict)
-    found: dict[str, Start] = field(default_factory=dict)
+    known: dict[str, Start] = field(default_factory=dict)
 
     def starts(self) -> Mapping[str, Start]:
         """When each workload starts, and whose end it waited for."""
@@ -154,13 +154,13 @@ class _Run:
             made, _ = plan(Snapshot(self.facts))
             self._note(made, gone)
             self.facts = after(self.facts, made)
-            if len(self.found) == len(self.wanted):
+            if len(self.known) == len(self.wanted):
                 break
             moment = self._next()
             if moment is None or moment > self.until:
                 break
             gone = self._advance(moment)
-        return self.found
+        return self.known
 
     def _note(self, made: Plan, gone: list[Workload]) -> None:
         """Writes down who starts now, and when it will end."""
@@ -173,8 +173,8 @@ class _Run:
             workload = self.facts.workloads[step.workload]
             start = now + self._provision_seconds(step)
             self.ends.setdefault(step.workload, start + self.reckoning.from_now(workload))
-            if workload.held is None and step.workload not in self.found:
-                self.found[step.workload] = Start(
+            if workload.held is None and step.workload not in self.known:
+                self.known[step.workload] = Start(
                     at=start,
                     because=_cause(step, gone),
                     placed=step.placed,

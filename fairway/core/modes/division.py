@@ -211,13 +211,13 @@ class DivisionTally:
     def options(self, only: str | None = None) -> list[Option]:
         """The places as options of spread; with `only`, no other group has room."""
         is_static = self.policy.division.type == "StaticWeight"
-        found = []
+        result = []
         limits = {group: self.group_room(group) for group in self.groups}
         for place in self.places:
             may_grow = (only is None or place.group == only) and (place.weight > 0 or not is_static)
             room = self.room(place) if may_grow else 0
             limit = limits[place.group]
-            found.append(
+            result.append(
                 Option(
                     name=place.cluster,
                     domains=place.domains,
@@ -226,7 +226,7 @@ class DivisionTally:
                     room=room if limit is None else min(room, limit),
                 )
             )
-        return found
+        return result
 
     def settle(self, replicas: int) -> tuple[Spread, ...]:
         """Grows until nothing more comes, so that dividing again would change nothing.

@@ -150,19 +150,19 @@ def _idle(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
         refused: dict[str, Reason] = {}
         for cluster in _worth_trying(desk, ranked, chance):
             room = desk.ledger.rooms[cluster]
-            found = pack.pack(room, desk.wants(cluster, option, form), workload.domain)
-            if isinstance(found, pack.Packed):
+            packed = pack.pack(room, desk.wants(cluster, option, form), workload.domain)
+            if isinstance(packed, pack.Packed):
                 scores = _totals(ranked) if len(ranked) > 1 else None
-                placed = placed_of(cluster, attempt.group, form, option, found)
+                placed = placed_of(cluster, attempt.group, form, option, packed)
                 admit = Admit(
                     workload=workload.key, placed=(placed,), form=form.name, scores=scores
                 )
-                _admit(desk, workload, admit, found, verdict)
+                _admit(desk, workload, admit, packed, verdict)
                 return True
             desk.stock.look_again(cluster, option, form)
             refused[cluster] = kept_reason(
                 desk, workload, form, option, (attempt.group, cluster)
-            ) or shortage_reason(cluster, attempt.group, "Idle", option, found)
+            ) or shortage_reason(cluster, attempt.group, "Idle", option, packed)
         verdict.reasons.later(
             NoRoom(
                 group=attempt.group,
@@ -233,9 +233,9 @@ def _preempt(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
             continue
         searched = clusters_to_search(desk, workload, form, (option, usage), attempt.clusters)
         for cluster in searched:
-            found = find_victims(desk, workload, form, option, cluster)
-            if found is not None and (best is None or found.harm < best.harm):
-                best = found
+            victims = find_victims(desk, workload, form, option, cluster)
+            if victims is not None and (best is None or victims.harm < best.harm):
+                best = victims
         if best is not None:
             break
         verdict.reasons.extend(desk.no_victims(attempt.group, attempt.clusters))
@@ -272,22 +272,24 @@ def _provision(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
             verdict.reasons.later(NoPools(ranked=ranked))
             continue
         for ranked_cluster in ranked:
-            found = find_pool(desk, workload, form, option, ranked_cluster.cluster)
-            if isinstance(found, Reason):
-                verdict.reasons.append(found)
+            provisioned = find_pool(desk, workload, form, option, ranked_cluster.cluster)
+            if isinstance(provisioned, Reason):
+                verdict.reasons.append(provisioned)
                 continue
-            desk.ledger.provision(ranked_cluster.cluster, found.pool, found.count)
+            desk.ledger.provision(ranked_cluster.cluster, provisioned.pool, provisioned.count)
             verdict.steps.append(
                 Provision(
                     workload=workload.key,
                     cluster=ranked_cluster.cluster,
-                    pool=found.pool,
-                    count=found.count,
+                    pool=provisioned.pool,
+                    count=provisioned.count,
                 )
             )
-            placed = placed_of(ranked_cluster.cluster, attempt.group, form, option, found.packed)
+            placed = placed_of(
+                ranked_cluster.cluster, attempt.group, form, option, provisioned.packed
+            )
             admit = Admit(workload=workload.key, placed=(placed,), form=form.name, rung="Provision")
-            _admit(desk, workload, admit, found.on_existing, verdict)
+            _admit(desk, workload, admit, provisioned.on_existing, verdict)
             return True
     return False
 
@@ -310,9 +312,9 @@ def _by_quota_alone(
     for option in options:
         if user_reason(desk, workload, full_usage(form, option)) is not None:
             continue
-        found = find_victims(desk, workload, form, option, "")
-        if found is not None:
-            evict(desk, workload, found, verdict)
+        victims = find_victims(desk, workload, form, option, "")
+        if victims is not None:
+            evict(desk, workload, victims, verdict)
             placed = placed_of("", "", form, option, None)
             _admit(desk, workload, _after(workload, form, placed), None, verdict)
             return True
@@ -321,13 +323,13 @@ def _by_quota_alone(
 
 def _shrink(desk: Desk, workload: Workload, form: Form, verdict: Outcome) -> bool:
     """Fewer pods, where nothing else helped: as many as fit somewhere, at least the least."""
-    found = most_of(desk, workload, form)
-    if found is None:
+    shrunk = most_of(desk, workload, form)
+    if shrunk is None:
         return False
-    group = desk.candidates(workload).group_of().get(found.cluster, "")
-    placed = placed_of(found.cluster, group, found.form, found.option, found.packed)
+    group = desk.candidates(workload).group_of().get(shrunk.cluster, "")
+    placed = placed_of(shrunk.cluster, group, shrunk.form, shrunk.option, shrunk.packed)
     admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
-    _admit(desk, workload, admit, found.packed, verdict)
+    _admit(desk, workload, admit, shrunk.packed, verdict)
     return True
 
 

@@ -36,12 +36,12 @@ def decide(desk: Desk, workload: Workload) -> Outcome:
         form = _fitting(desk, workload, missing, option)
         if form is None:
             continue
-        found = pack.pack(
+        packed = pack.pack(
             desk.ledger.rooms[placed.cluster], desk.wants(placed.cluster, option, form)
         )
-        if isinstance(found, pack.Packed):
-            more = placed_of(placed.cluster, placed.group, form, option, found)
-            charge(desk, workload, more, found)
+        if isinstance(packed, pack.Packed):
+            more = placed_of(placed.cluster, placed.group, form, option, packed)
+            charge(desk, workload, more, packed)
             whole = _joined(placed, more)
             verdict.steps.append(Admit(workload=workload.key, placed=(whole,), form=held.form))
             return verdict

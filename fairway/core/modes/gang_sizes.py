@@ -35,14 +35,14 @@ def most_of(desk: Desk, workload: Workload, form: Form) -> Shrunk | None:
     for option in desk.assignments(workload, form):
         first = _least_given_up(desk, workload, form, option)
         if first is not None:
-            for found in _places(desk, workload, shrunk(form, first), option):
-                if best is None or _pods(found) > _pods(best):
-                    best = found
+            for place in _places(desk, workload, shrunk(form, first), option):
+                if best is None or _pods(place) > _pods(best):
+                    best = place
     return best
 
 
-def _pods(found: Shrunk) -> int:
-    return sum(pod_set.count for pod_set in found.form.pod_sets)
+def _pods(shrunk: Shrunk) -> int:
+    return sum(pod_set.count for pod_set in shrunk.form.pod_sets)
 
 
 def _spare(form: Form) -> int:
@@ -88,11 +88,11 @@ def _places(desk: Desk, workload: Workload, form: Form, option: Assignment) -> I
     candidates, policy = desk.candidates(workload), desk.snapshot.policy(workload)
     for ranked_cluster in desk.ranked(candidates.allowed, workload, policy):
         wants = desk.wants(ranked_cluster.cluster, option, form)
-        found = pack.pack_most(desk.ledger.rooms[ranked_cluster.cluster], wants, workload.domain)
-        if isinstance(found, pack.Packed):
-            counts = {name: sum(some.values()) for name, some in found.packing.items()}
+        packed = pack.pack_most(desk.ledger.rooms[ranked_cluster.cluster], wants, workload.domain)
+        if isinstance(packed, pack.Packed):
+            counts = {name: sum(some.values()) for name, some in packed.packing.items()}
             held = replace(
                 form,
                 pod_sets=tuple(replace(each, count=counts[each.name]) for each in form.pod_sets),
             )
-            yield Shrunk(cluster=ranked_cluster.cluster, form=held, option=option, packed=found)
+            yield Shrunk(cluster=ranked_cluster.cluster, form=held, option=option, packed=packed)

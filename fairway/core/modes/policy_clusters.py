@@ -18,7 +18,7 @@ class PolicyChoice:
     choice: Choice
 
     def render(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        rendered: dict[str, Any] = {
             "policy": self.policy,
             "clusters": [
                 {
@@ -30,10 +30,10 @@ class PolicyChoice:
             ],
         }
         if self.choice.missing:
-            found["missing"] = self.choice.missing
+            rendered["missing"] = self.choice.missing
         if self.choice.faults:
-            found["faults"] = list(self.choice.faults)
-        return found
+            rendered["faults"] = list(self.choice.faults)
+        return rendered
 
 
 def choices(desk: Desk) -> tuple[PolicyChoice, ...]:

@@ -130,14 +130,14 @@ class _Seat:
 
 
 def _seats(service: Service) -> dict[str, _Seat]:
-    found: dict[str, _Seat] = {}
+    seats: dict[str, _Seat] = {}
     for name in service.candidates.allowed:
         for option in service.options_of(name):
             room = service.room_for(name, option)
             if room > 0:
-                found[name] = _Seat(option, room, _quota(service, option))
+                seats[name] = _Seat(option, room, _quota(service, option))
                 break
-    return found
+    return seats
 
 
 def _usable(seats: Mapping[str, _Seat]) -> tuple[dict[str, int], int]:
@@ -157,17 +157,17 @@ def _note_room(
     """Since when each group has had room for a replica."""
     held, key = service.workload.held, service.workload.key
     assert held is not None, "only what runs comes home"
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     groups = service.candidates.groups
     position = {name: at for at, (_, names) in enumerate(groups) for name in names}
     away = max(position.get(name, len(groups)) for name in service.counts)
     for group, names in groups[:away]:
         if before is None:
-            found[group] = held.decided_at
+            result[group] = held.decided_at
         elif any(name in seats for name in names):
-            found[group] = before.room_since.get((key, group), service.desk.now)
-    notes.room_since.update({(key, group): since for group, since in found.items()})
-    return found
+            result[group] = before.room_since.get((key, group), service.desk.now)
+    notes.room_since.update({(key, group): since for group, since in result.items()})
+    return result
 
 
 def _keep(key: str, before: Homeward, notes: _Notes) -> None:

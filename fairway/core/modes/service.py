@@ -154,10 +154,10 @@ class Service:
         form = times(self.form, least)
         if not self.desk.user_may_have(self.workload, full_usage(form, option)):
             return None
-        found = find_victims(self.desk, self.workload, form, option, cluster)
-        if found is None or not is_peaceful(self.desk, self.workload, placements(self), found):
+        result = find_victims(self.desk, self.workload, form, option, cluster)
+        if result is None or not is_peaceful(self.desk, self.workload, placements(self), result):
             return None
-        return least, found
+        return least, result
 
     def pool_for(self, cluster: str, option: Assignment) -> tuple[int, Provisioned] | Reason:
         """The most replicas that new nodes of a pool can hold, and those nodes."""
@@ -166,12 +166,12 @@ class Service:
         while low <= high:
             middle = (low + high) // 2
             form = times(self.form, middle)
-            found = find_pool(self.desk, self.workload, form, option, cluster)
-            if isinstance(found, Provisioned):
-                best, low = (middle, found), middle + 1
+            provisioned = find_pool(self.desk, self.workload, form, option, cluster)
+            if isinstance(provisioned, Provisioned):
+                best, low = (middle, provisioned), middle + 1
             else:
                 high = middle - 1
-                best = found if isinstance(best, Reason) else best
+                best = provisioned if isinstance(best, Reason) else best
         if isinstance(best, tuple) and self.allowed_in(cluster, best[0]) < best[0]:
             return no_pool(cluster)  # fewer than a cluster opens with
         return best
@@ -324,16 +324,16 @@ def _why_not_idle(
 def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Outcome) -> None:
     """Makes room replica by replica, each time where it does the least harm."""
     while service.waiting > 0:
-        found = [
+        result = [
             victims
             for name in names
             for option in service.options_of(name)
             if (victims := service.victims(name, option)) is not None
         ]
-        if not found:
+        if not result:
             verdict.reasons.extend(service.desk.no_victims(group, names))
             return
-        count, best = min(found, key=lambda pair: (pair[1].harm, pair[0]))
+        count, best = min(result, key=lambda pair: (pair[1].harm, pair[0]))
         evict(service.desk, service.workload, best, verdict)
         if are_of_others(best):
             service.rung = "Preempt"
@@ -348,11 +348,11 @@ def _provision(service: Service, group: str, names: tuple[str, ...], verdict: Ou
         for option in service.options_of(name):
             if service.waiting <= 0:
                 return
-            found = service.pool_for(name, option)
-            if isinstance(found, Reason):
-                verdict.reasons.append(found)
+            result = service.pool_for(name, option)
+            if isinstance(result, Reason):
+                verdict.reasons.append(result)
                 continue
-            replicas, nodes = found
+            replicas, nodes = result
             service.desk.ledger.provision(name, nodes.pool, nodes.count)
             verdict.steps.append(
                 Provision(
@@ -406,13 +406,13 @@ def placements(service: Service) -> tuple[Placed, ...]:
     group_of = service.candidates.group_of()
     held = service.workload.held
     before = {placement.cluster: placement for placement in held.placed} if held else {}
-    found = []
+    result = []
     for name in sorted(service.counts):
         count = service.counts[name]
         earlier = before.get(name)
         stays = earlier is not None and earlier.replicas <= count
         pods = tuple(_of(pod_set, service, name) for pod_set in service.form.pod_sets)
-        found.append(
+        result.append(
             Placed(
                 cluster=name,
                 group=group_of.get(name, ""),
@@ -421,7 +421,7 @@ def placements(service: Service) -> tuple[Placed, ...]:
                 bound=earlier.bound if earlier is not None and stays else {},
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _of(pod_set: PodSet, service: Service, cluster: str) -> PlacedPods:

@@ -72,10 +72,10 @@ class _Sweep:
         """Who would have to yield for some tasks."""
         if not self.may_mix(cluster, option):
             return None
-        found = find_victims(self.desk, self.workload, form, option, cluster)
-        if found is None or not is_peaceful(self.desk, self.workload, self.everything, found):
+        result = find_victims(self.desk, self.workload, form, option, cluster)
+        if result is None or not is_peaceful(self.desk, self.workload, self.everything, result):
             return None
-        return found
+        return result
 
     def whole_ranges(self, count: int) -> int:
         """As many of so many tasks as make whole ranges; a single one where there is no range."""
@@ -90,9 +90,9 @@ class _Sweep:
         most = pack.copies(room, desk.wants(cluster, option, self.form), self.allowed(option))
         count = self.whole_ranges(most)
         if count:
-            found = pack.pack(room, desk.wants(cluster, option, times(self.form, count)))
-            assert isinstance(found, pack.Packed), "what was counted fits"
-            self.keep((cluster, group), option, count, (found, found))
+            packed = pack.pack(room, desk.wants(cluster, option, times(self.form, count)))
+            assert isinstance(packed, pack.Packed), "what was counted fits"
+            self.keep((cluster, group), option, count, (packed, packed))
 
     def keep(
         self,
@@ -211,9 +211,9 @@ def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
                 verdict.reasons.append(reason)
                 continue
             for name in attempt.clusters:
-                found = sweep.victims(name, option, form)
-                if found is not None and (best is None or found.harm < best.harm):
-                    best = found
+                victims = sweep.victims(name, option, form)
+                if victims is not None and (best is None or victims.harm < best.harm):
+                    best = victims
         if best is None:
             verdict.reasons.extend(desk.no_victims(attempt.group, attempt.clusters))
             return
@@ -235,11 +235,11 @@ def _provision(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
         for ranked_cluster in desk.ranked(attempt.clusters, workload, policy):
             if not sweep.left or not sweep.may_mix(ranked_cluster.cluster, option):
                 continue
-            found = _most_on_new_nodes(sweep, ranked_cluster.cluster, option)
-            if isinstance(found, Reason):
-                verdict.reasons.append(found)
+            result = _most_on_new_nodes(sweep, ranked_cluster.cluster, option)
+            if isinstance(result, Reason):
+                verdict.reasons.append(result)
                 continue
-            count, nodes = found
+            count, nodes = result
             desk.ledger.provision(ranked_cluster.cluster, nodes.pool, nodes.count)
             if sweep.rung != "Preempt":
                 sweep.rung = "Provision"
@@ -267,12 +267,12 @@ def _most_on_new_nodes(
         middle = (low + high) // 2
         count = min(middle * size, allowed)
         form = times(sweep.form, count)
-        found = find_pool(sweep.desk, sweep.workload, form, option, cluster)
-        if isinstance(found, Provisioned):
-            best, low = (count, found), middle + 1
+        provisioned = find_pool(sweep.desk, sweep.workload, form, option, cluster)
+        if isinstance(provisioned, Provisioned):
+            best, low = (count, provisioned), middle + 1
         else:
             high = middle - 1
-            best = found if isinstance(best, Reason) else best
+            best = provisioned if isinstance(best, Reason) else best
     return best
 
 
@@ -281,11 +281,11 @@ _RUNGS = {"Idle": _fill, "Preempt": _preempt, "Provision": _provision}
 
 def _by_cluster(placed: Iterable[Placed]) -> tuple[Placed, ...]:
     """One placement for each cluster: ranges are joined."""
-    found: dict[str, Placed] = {}
+    placements: dict[str, Placed] = {}
     for placement in placed:
-        before = found.get(placement.cluster)
-        found[placement.cluster] = placement if before is None else _joined(before, placement)
-    return tuple(found[name] for name in sorted(found))
+        before = placements.get(placement.cluster)
+        placements[placement.cluster] = placement if before is None else _joined(before, placement)
+    return tuple(placements[name] for name in sorted(placements))
 
 
 def _joined(before: Placed, after: Placed) -> Placed:

@@ -48,10 +48,10 @@ def needs_devices(room: Room, resource: str, amount: int) -> bool:
 
 def devices_of(room: Room, resource: str) -> Devices:
     """The devices of a resource, made when first asked for and then kept up to date by `take`."""
-    found = room.devices.get(resource)
-    if found is None:
-        found = room.devices[resource] = _make(room, resource)
-    return found
+    devices = room.devices.get(resource)
+    if devices is None:
+        devices = room.devices[resource] = _make(room, resource)
+    return devices
 
 
 def _make(room: Room, resource: str) -> Devices:
@@ -79,9 +79,9 @@ def _make(room: Room, resource: str) -> Devices:
 def _whole(free: int, most: int) -> tuple[int, ...]:
     """Free units as devices, the used ones up to the most that a node has among them."""
     whole, rest = divmod(max(free, 0), DEVICE_UNITS)
-    found = [*([DEVICE_UNITS] * whole), *([rest] if rest else [])]
-    used = -(-max(most, 0) // DEVICE_UNITS) - len(found)
-    return (*found, *([0] * used))
+    result = [*([DEVICE_UNITS] * whole), *([rest] if rest else [])]
+    used = -(-max(most, 0) // DEVICE_UNITS) - len(result)
+    return (*result, *([0] * used))
 
 
 def pods_on(rows: Amounts, size: int, amount: int) -> Amounts:

@@ -37,14 +37,14 @@ def eligible(
 ) -> Mask:
     """The nodes of a cluster that may take a pod of this shape."""
     nodes = cluster.nodes
-    found: Mask = nodes.ready & _tolerated(nodes, (*shape.tolerations, *extra_tolerations))
+    mask: Mask = nodes.ready & _tolerated(nodes, (*shape.tolerations, *extra_tolerations))
     if flavor_mask is not None:
-        found &= flavor_mask
+        mask &= flavor_mask
     if shape.node_selector:
-        found &= nodes.has_labels(shape.node_selector)
+        mask &= nodes.has_labels(shape.node_selector)
     if shape.node_affinity:
-        found &= _any_term(nodes, shape.node_affinity)
-    return found
+        mask &= _any_term(nodes, shape.node_affinity)
+    return mask
 
 
 class Eligibility:
@@ -119,14 +119,14 @@ def pool_takes(
 
 def _any_term(nodes: Nodes, terms: Sequence[NodeTerm]) -> Mask:
     """Which nodes satisfy one of the terms; a term that tests nothing is satisfied by none."""
-    found: Mask = np.zeros(len(nodes), dtype=np.bool_)
+    mask: Mask = np.zeros(len(nodes), dtype=np.bool_)
     for term in terms:
         if term.match_expressions:
             holds: Mask = np.ones(len(nodes), dtype=np.bool_)
             for requirement in term.match_expressions:
                 holds &= _holds(nodes, requirement)
-            found |= holds
-    return found
+            mask |= holds
+    return mask
 
 
 def _holds(nodes: Nodes, requirement: NodeRequirement) -> Mask:
@@ -154,8 +154,8 @@ def _holds(nodes: Nodes, requirement: NodeRequirement) -> Mask:
 def _value_in(column: LabelColumn, passes: Sequence[bool]) -> Mask:
     # One entry more than there are values, so that code -1 (no label) reads False.
     table = np.array([*passes, False], dtype=np.bool_)
-    found: Mask = table[column.codes]
-    return found
+    mask: Mask = table[column.codes]
+    return mask
 
 
 def _integer(text: str) -> int | None:
@@ -183,8 +183,8 @@ def _tolerated(nodes: Nodes, tolerations: Sequence[Toleration]) -> Mask:
         ],
         dtype=np.bool_,
     )
-    found: Mask = table[nodes.taint_set]
-    return found
+    mask: Mask = table[nodes.taint_set]
+    return mask
 
 
 def _bears(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
@@ -221,13 +221,13 @@ def rivals_of(groups: Iterable[ResourceGroup], flavors: Mapping[str, Flavor]) ->
     """The rivals of each flavor that has some, by name."""
     lists = {tuple(sorted(set(group.flavors))) for group in groups}
     pairs = {pair for names in lists for pair in combinations(names, 2)}
-    found: dict[str, list[Flavor]] = {}
+    rivals: dict[str, list[Flavor]] = {}
     for first, second in sorted(pairs):
         flavor, other = flavors.get(first), flavors.get(second)
         if flavor is not None and other is not None and _may_meet(flavor, other):
-            found.setdefault(first, []).append(other)
-            found.setdefault(second, []).append(flavor)
-    return {name: tuple(others) for name, others in found.items()}
+            rivals.setdefault(first, []).append(other)
+            rivals.setdefault(second, []).append(flavor)
+    return {name: tuple(others) for name, others in rivals.items()}
 
 
 def _may_meet(flavor: Flavor, other: Flavor) -> bool:

@@ -47,13 +47,13 @@ def nearest_miss(room: Room, want: Want) -> Miss | None:
 
 def _scarce(space: Space, want: Want) -> tuple[tuple[str, int], ...]:
     """Resources of which too little is free for all pods, the other resources aside."""
-    found: list[tuple[str, int]] = []
+    result: list[tuple[str, int]] = []
     for resource, amount in want.shape.requests:
         alone = ((resource, amount),)
         pods = int(space.pods_at(alone, space.candidates(alone, want.mask)).sum())
         if pods < want.count:
-            found.append((resource, (want.count - pods) * amount))
-    return tuple(found)
+            result.append((resource, (want.count - pods) * amount))
+    return tuple(result)
 
 
 def _nearest_node(room: Room, want: Want) -> Miss:

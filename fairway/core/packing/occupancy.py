@@ -61,7 +61,7 @@ def seats_of(workload: Workload) -> dict[str, list[Seat]]:
     """The placements of a workload, by cluster: those it holds, then those it leaves."""
     held = workload.held
     decided_at = held.decided_at if held else 0.0
-    found: dict[str, list[Seat]] = {}
+    seats: dict[str, list[Seat]] = {}
     holds = held.placed if held else ()
     for number, hold in enumerate((*holds, *workload.releasing)):
         seat = Seat(
@@ -70,8 +70,8 @@ def seats_of(workload: Workload) -> dict[str, list[Seat]]:
             decided=(decided_at, workload.key, number),
             leaves=number >= len(holds),
         )
-        found.setdefault(hold.cluster, []).append(seat)
-    return found
+        seats.setdefault(hold.cluster, []).append(seat)
+    return seats
 
 
 class Occupancy:
@@ -246,16 +246,16 @@ class Occupancy:
             self._line,
             key=lambda seat: (not _is_tied(seat.placed), _size(seat.placed), seat.decided),
         )
-        found = (
+        result = (
             self._packed_in(largest_first)
             or self._packed_together()
             or self._packed_after(largest_first)
         )
         for seat in self._line:
-            if found is None:
+            if result is None:
                 self._sit(seat)
             else:
-                self._put(seat, found[seat.decided])
+                self._put(seat, result[seat.decided])
 
     def _sit(self, seat: Seat) -> bool:
         """Packs the pods of one, and says whether all found room."""
@@ -277,8 +277,8 @@ class Occupancy:
         with self._ledger.trial():
             for seat in leaving:
                 self._go(seat, seat.assumed)
-            found = self._found_for(placed)
-        return found if _is_whole(placed, found) else None
+            result = self._found_for(placed)
+        return result if _is_whole(placed, result) else None
 
     def _leaving(self) -> list[Seat]:
         return [seat for seats in self._seats.values() for seat in seats if seat.leaves]
@@ -301,31 +301,31 @@ class Occupancy:
 
     def _packed_in(self, seats: Sequence[Seat]) -> dict[tuple[float, str, int], Packing] | None:
         """Packings in this order; none where somebody is left out."""
-        found: dict[tuple[float, str, int], Packing] = {}
+        result: dict[tuple[float, str, int], Packing] = {}
         with self._ledger.trial():
             for seat in seats:
                 packing = self._found_for(seat.placed)
                 if not _is_whole(seat.placed, packing):
                     return None
                 self._ledger.take(self._name, packing, requests_of(seat.placed))
-                found[seat.decided] = packing
-        return found
+                result[seat.decided] = packing
+        return result
 
     def _packed_after(self, seats: Sequence[Seat]) -> dict[tuple[float, str, int], Packing] | None:
         """The same as though those that leave were gone, whose places are charged meanwhile."""
-        found: dict[tuple[float, str, int], Packing] = {}
+        result: dict[tuple[float, str, int], Packing] = {}
         leaving = self._leaving()
         if not leaving:
             return None
         with self._ledger.trial():
             for seat in seats:
                 if seat.leaves:  # until then it is somewhere
-                    found[seat.decided] = packing = self._found_for(seat.placed)
+                    result[seat.decided] = packing = self._found_for(seat.placed)
                     self._ledger.take(self._name, packing, requests_of(seat.placed))
             for seat in leaving:
-                self._go(seat, found.get(seat.decided, {}))
+                self._go(seat, result.get(seat.decided, {}))
             rest = self._packed_in([seat for seat in seats if not seat.leaves])
-        return None if rest is None else {**found, **rest}
+        return None if rest is None else {**result, **rest}
 
     def _packed_together(self) -> dict[tuple[float, str, int], Packing] | None:
         """Packings of all at once, found by search where the case is small."""
@@ -374,9 +374,9 @@ class Occupancy:
         packing: dict[str, Mapping[int, int]] = {}
         with self._ledger.trial():
             for want in wants:
-                found = pack.pack_most(self._room, [want])
-                if isinstance(found, pack.Packed):
-                    packing[want.name] = found.packing[want.name]
+                packed = pack.pack_most(self._room, [want])
+                if isinstance(packed, pack.Packed):
+                    packing[want.name] = packed.packing[want.name]
                     taken = {want.name: packing[want.name]}
                     self._ledger.take(self._name, taken, {want.name: want.shape.requests})
         return packing

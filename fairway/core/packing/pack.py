@@ -83,10 +83,10 @@ class Shortage:
 def slots(room: Room, shape: Shape, mask: Mask | None = None) -> Amounts:
     """How many pods of a shape fit on each node; `UNLIMITED` where it asks for nothing."""
     space = Space(room)
-    found = np.zeros(len(room.cluster.nodes), dtype=np.int64)
+    column = np.zeros(len(room.cluster.nodes), dtype=np.int64)
     positions = space.candidates(shape.requests, mask)
-    found[positions] = space.pods_at(shape.requests, positions)
-    return found
+    column[positions] = space.pods_at(shape.requests, positions)
+    return column
 
 
 def count(room: Room, shape: Shape, mask: Mask | None = None) -> int:
@@ -107,8 +107,8 @@ def pack(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shorta
     space = Space(room)
     if domain:
         return _in_one_domain(space, wants, domain)
-    found = _place_all(space, wants)
-    return _packed(found) if isinstance(found, dict) else Shortage(short=found)
+    result = _place_all(space, wants)
+    return _packed(result) if isinstance(result, dict) else Shortage(short=result)
 
 
 def pack_most(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shortage:
@@ -135,9 +135,9 @@ def pack_most(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | S
     low, high = 1, total  # what fits is known of `high`
     while low < high:
         middle = (low + high) // 2
-        found = pack(room, shrunk(middle), domain)
-        if isinstance(found, Packed):
-            best, high = found, middle
+        packed = pack(room, shrunk(middle), domain)
+        if isinstance(packed, Packed):
+            best, high = packed, middle
         else:
             low = middle + 1
     return best
@@ -217,8 +217,8 @@ def _place_all(space: Space, wants: Sequence[Want]) -> dict[str, Spot] | tuple[S
         second = _in_order(space, least_choice_first)
         if isinstance(second, dict):
             return second
-    found = search(space, largest_first)
-    return (first,) if found is None else found
+    spots = search(space, largest_first)
+    return (first,) if spots is None else spots
 
 
 def _in_order(space: Space, wants: Sequence[Want]) -> dict[str, Spot] | Short:
@@ -264,15 +264,15 @@ def _in_one_domain(space: Space, wants: Sequence[Want], domain: str) -> Packed |
     failed: Shortage | None = None
     for ratio, code in sorted(ratios):
         if ratio >= 1.0:
-            found = _place_all(space, [_inside(space, want, level, code) for want in wants])
-            if isinstance(found, dict):
+            result = _place_all(space, [_inside(space, want, level, code) for want in wants])
+            if isinstance(result, dict):
                 return _packed(
                     {
                         name: spot if spot.level else spot_of(level, spot.counts)
-                        for name, spot in found.items()
+                        for name, spot in result.items()
                     }
                 )
-            failed = Shortage(short=found, domain=level.names[code])
+            failed = Shortage(short=result, domain=level.names[code])
     if failed is not None:
         return failed
     best = max(ratios, key=lambda ratio: (ratio[0], -ratio[1]))[1]
@@ -288,8 +288,8 @@ def _by_domain(space: Space, want: Want, level: Level) -> list[int]:
     """How many pods of a set each domain holds, its own topology aside."""
     positions = space.candidates(want.shape.requests, want.mask)
     pods = space.pods_at(want.shape.requests, positions)
-    found: list[int] = sum_by(level.codes.take(positions), pods, len(level.names)).tolist()
-    return found
+    result: list[int] = sum_by(level.codes.take(positions), pods, len(level.names)).tolist()
+    return result
 
 
 def _ratio(held: int, want: Want) -> float:

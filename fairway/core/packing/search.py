@@ -64,15 +64,15 @@ class _Search:
         if len(wants) == 1:
             spot = place_one(space, want)
             return None if isinstance(spot, int) else {want.name: spot}
-        for found in _ways(space, wants):
+        for other in _ways(space, wants):
             if self._left <= 0:
                 return None
             self._left -= 1
             trial = space.copy()
-            trial.take(want.shape.requests, found.counts)
+            trial.take(want.shape.requests, other.counts)
             rest = self.run(trial, wants[1:])
             if rest is not None:
-                return {want.name: found, **rest}
+                return {want.name: other, **rest}
         return None
 
 

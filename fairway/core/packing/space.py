@@ -89,8 +89,8 @@ class Space:
         capacity = self.room.cluster.nodes.capacity.get(leads)
         if column is None or capacity is None:
             return None
-        found = (column == amount) & (self.room.cluster.nodes.ready if mask is None else mask)
-        positions: Amounts = found.nonzero()[0]
+        result = (column == amount) & (self.room.cluster.nodes.ready if mask is None else mask)
+        positions: Amounts = result.nonzero()[0]
         if len(positions) < count:
             return None
         positions = positions[capacity.take(positions) != amount]
@@ -110,13 +110,13 @@ class Space:
 
     def candidates(self, request: Request, mask: Mask | None) -> Amounts:
         """Positions of the nodes that hold at least one pod."""
-        found: Mask = self.room.cluster.nodes.ready if mask is None else mask
+        result: Mask = self.room.cluster.nodes.ready if mask is None else mask
         for resource, amount in request:
             column = self.columns.get(resource)
             if column is None:
                 return np.zeros(0, dtype=np.int64)
-            found = found & (column >= amount)
-        positions: Amounts = found.nonzero()[0]
+            result = result & (column >= amount)
+        positions: Amounts = result.nonzero()[0]
         for resource, amount in request:
             if needs_devices(self.room, resource, amount):
                 devices = self._devices(resource)
@@ -172,13 +172,13 @@ class Space:
         untold = self._untold.pop(resource, None)
         if untold is None:
             return devices_of(self.room, resource) if own is None else own
-        found = (devices_of(self.room, resource) if own is None else own).copy()
+        devices = (devices_of(self.room, resource) if own is None else own).copy()
         for amount, counts in untold:
             for position, count in counts.items():
-                move_pods(found, position, amount, -count)
+                move_pods(devices, position, amount, -count)
         self._own_devices.add(resource)
-        self.devices[resource] = found
-        return found
+        self.devices[resource] = devices
+        return devices
 
     def choose(self, request: Request, positions: Amounts, count: int) -> dict[int, int] | None:
         """Nodes for so many pods out of candidates, or None if these do not hold as many."""

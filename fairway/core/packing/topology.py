@@ -83,12 +83,12 @@ def level_index(room: Room, name: str) -> int | None:
 
 
 def _levels(cluster: Cluster) -> tuple[Level, ...]:
-    found: list[Level] = []
+    levels: list[Level] = []
     for name, label in cluster.levels:
         column = cluster.nodes.labels.get(label)
         if column is None or not column.values:
             nowhere = np.full(len(cluster.nodes), -1, dtype=np.int32)
-            found.append(
+            levels.append(
                 Level(name=name, codes=nowhere, names=(), parents=np.zeros(0, dtype=np.int32))
             )
             continue
@@ -97,8 +97,8 @@ def _levels(cluster: Cluster) -> tuple[Level, ...]:
         rank = np.full(len(order) + 1, -1, dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         names = tuple(column.values[number] for number in order)
-        found.append(_nested(name, rank[column.codes], names, found[-1] if found else None))
-    return tuple(found)
+        levels.append(_nested(name, rank[column.codes], names, levels[-1] if levels else None))
+    return tuple(levels)
 
 
 def _nested(name: str, codes: Codes, names: tuple[str, ...], outer: Level | None) -> Level:
@@ -188,9 +188,9 @@ class Placer:
         """All pods in one domain of a level or of one outwards, else in as few as possible."""
         if index is not None:
             for outwards in range(index, -1, -1):
-                found = self.in_one(outwards, count)
-                if found is not None:
-                    return found
+                spot = self.in_one(outwards, count)
+                if spot is not None:
+                    return spot
             held = self.room_in(0)
             if int(held.sum()) >= self._units(0, count):
                 return self._down(0, _fewest(held, self._units(0, count)), count)
@@ -210,10 +210,10 @@ class Placer:
         for domain, units in shares:
             mine = min(count, units * self._size if self._in_slices(index) else units)
             count -= mine
-            found = self._inside(index, domain, mine)
-            if found is None:
+            result = self._inside(index, domain, mine)
+            if result is None:
                 return None
-            counts.update(found)
+            counts.update(result)
         return spot_of(self._levels[named], counts)
 
     def _inside(self, index: int, domain: int, count: int) -> dict[int, int] | None:
@@ -230,10 +230,10 @@ class Placer:
                     size = self._size if self._in_slices(index + 1) else 1
                     mine = min(count, units * size)
                     count -= mine
-                    found = self._inside(index + 1, further, mine)
-                    if found is None:
+                    result = self._inside(index + 1, further, mine)
+                    if result is None:
                         return None
-                    counts.update(found)
+                    counts.update(result)
                 return counts
         here = self._levels[index].codes.take(self._positions) == domain
         return self._choose(self._positions[here], count)
@@ -251,19 +251,19 @@ def _fewest(held: Amounts, need: int) -> list[tuple[int, int]]:
 
     The largest are filled first, and the last is the smallest that holds the rest.
     """
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     left = held.copy()
     while need > 0:
         enough = left >= need
         if enough.any():
             last = int(np.where(enough, left, np.iinfo(np.int64).max).argmin())
-            found.append((last, need))
+            result.append((last, need))
             break
         largest = int(left.argmax())
-        found.append((largest, int(left[largest])))
+        result.append((largest, int(left[largest])))
         need -= int(left[largest])
         left[largest] = 0
-    return found
+    return result
 
 
 def place(
@@ -288,11 +288,11 @@ def place(
     if most < count:
         return most
     if required is not None:
-        found = placer.in_one(required, count)
+        spot = placer.in_one(required, count)
     else:
         preferred = level_index(room, topology.preferred) if topology.preferred else None
-        found = placer.preferring(preferred, count)
-    return most if found is None else found
+        spot = placer.preferring(preferred, count)
+    return most if spot is None else spot
 
 
 NO_TOPOLOGY = Topology()

@@ -68,8 +68,8 @@ def find_victims(
         return None
     holders = holders_of(desk)
     if not cluster:
-        found = _by_quota(desk, holders, workload, usage, missing)
-        return None if found is None else _victims(cluster, assignment, found, found.packed)
+        match = _by_quota(desk, holders, workload, usage, missing)
+        return None if match is None else _victims(cluster, assignment, match, match.packed)
     local = PreemptionCase(desk, holders, workload, usage, usage, contests_nodes=True)
     only = workload.queue if rules.reclaim == "Never" else ""
     candidates = local.suspects(holders.in_cluster(cluster, only))
@@ -80,12 +80,12 @@ def find_victims(
     wants = desk.wants(cluster, assignment, form)
     packed = pack.pack(desk.ledger.rooms[cluster], wants, workload.domain)
     if isinstance(packed, pack.Packed):
-        found = _by_quota(desk, holders, workload, usage, missing)
-        return None if found is None else _victims(cluster, assignment, found, packed)
+        match = _by_quota(desk, holders, workload, usage, missing)
+        return None if match is None else _victims(cluster, assignment, match, packed)
     if not candidates:
         return None
-    found = _by_nodes(desk, local, candidates, missing, (cluster, wants, workload.domain))
-    return None if found is None else _victims(cluster, assignment, found, found.packed)
+    match = _by_nodes(desk, local, candidates, missing, (cluster, wants, workload.domain))
+    return None if match is None else _victims(cluster, assignment, match, match.packed)
 
 
 def _missing(desk: Desk, workload: Workload, usage: Usage) -> dict[FlavorResource, int] | None:
@@ -131,9 +131,9 @@ def _by_quota(
         if any(pair in holder.usage for pair in missing)
     )
     candidates.sort(key=_by_loss)
-    found = Search(desk, case, candidates, missing, None).best()
-    holders.last = (mark, workload, items, found)
-    return found
+    match = Search(desk, case, candidates, missing, None).best()
+    holders.last = (mark, workload, items, match)
+    return match
 
 
 def _by_nodes(
@@ -166,18 +166,18 @@ def _by_loss(holder: Holder) -> tuple[int, str]:
 
 
 def _victims(
-    cluster: str, assignment: Assignment, found: Found, packed: pack.Packed | None
+    cluster: str, assignment: Assignment, match: Found, packed: pack.Packed | None
 ) -> Victims:
     victims = tuple(
         Victim(key=victim.key, code=code, lost_seconds=victim.lost_seconds)
-        for victim, code in zip(found.victims, found.codes, strict=True)
+        for victim, code in zip(match.victims, match.codes, strict=True)
     )
     harm = (
-        max(victim.workload.priority for victim in found.victims),
-        sum(victim.loss for victim in found.victims),
+        max(victim.workload.priority for victim in match.victims),
+        sum(victim.loss for victim in match.victims),
         len(victims),
         cluster,
-        tuple(_by_loss(victim) for victim in found.victims),
+        tuple(_by_loss(victim) for victim in match.victims),
     )
     return Victims(
         cluster=cluster, assignment=assignment, packed=packed, victims=victims, harm=harm

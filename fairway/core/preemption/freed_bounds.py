@@ -131,12 +131,12 @@ class Ground:
 
         Those that free most for what is lost come first.
         """
-        found: dict[tuple[int, ...], float] = {}
+        result: dict[tuple[int, ...], float] = {}
 
         def note(pods: _Pods, bundle: tuple[int, ...]) -> None:
             lost = 1 + sum(losses[other] for other in bundle)
             worth = pods.gained(bundle) / lost / len(bundle)
-            found[bundle] = max(found.get(bundle, 0.0), worth)
+            result[bundle] = max(result.get(bundle, 0.0), worth)
 
         cheapest_first = sorted(allowed, key=lambda number: (losses[number], number))
         for pods in self._pods:
@@ -153,7 +153,7 @@ class Ground:
                     if pods.gained_at(at, given) > 0:
                         note(pods, tuple(on[at][: place + 1]))
                         break
-        return sorted(found, key=lambda bundle: (-found[bundle], bundle))
+        return sorted(result, key=lambda bundle: (-result[bundle], bundle))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -210,10 +210,10 @@ def clusters_to_search(
 
 def _behind(desk: Desk, queue: str) -> Behind:
     holders = holders_of(desk)
-    found = holders.behind.get(queue)
-    if found is None:
-        found = holders.behind[queue] = _gathered(desk, list(_yielding(desk, queue)))
-    return found
+    behind = holders.behind.get(queue)
+    if behind is None:
+        behind = holders.behind[queue] = _gathered(desk, list(_yielding(desk, queue)))
+    return behind
 
 
 def _yielding(desk: Desk, queue: str) -> Iterator[tuple[int, Placed]]:
@@ -245,14 +245,14 @@ def _gathered(desk: Desk, placed: Sequence[tuple[int, Placed]]) -> Behind:
 
 def _gains(placed: Iterable[Placed], form: Form) -> dict[str, list[int]]:
     """For each cluster, how many more pods of each set there may be room for at most."""
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for placement in placed:
-        gains = found.setdefault(placement.cluster, [0] * len(form.pod_sets))
+        gains = result.setdefault(placement.cluster, [0] * len(form.pod_sets))
         for pods in placement.pods:
             given = dict(pods.shape.requests)
             for at, pod_set in enumerate(form.pod_sets):
                 gains[at] += pods.count * _more(given, pod_set.shape.requests)
-    return found
+    return result
 
 
 def _more(given: dict[str, int], needed: Request) -> int:

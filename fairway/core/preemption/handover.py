@@ -88,7 +88,7 @@ class Rebates:
         leaving = (
             heirs
             for victim, heirs in self._heirs.items()
-            if (found := workloads.get(victim)) is not None and found.releasing
+            if (workload := workloads.get(victim)) is not None and workload.releasing
         )
         heirs = {key: workloads[key] for some in leaving for key in some}
         waiting = sorted(filter(_is_to_come, heirs.values()), key=_turn)
@@ -152,7 +152,7 @@ def overlap(tree: Tree, parts: Iterable[Inherited]) -> Charges:
     Each queue is charged for the victims or for their heir, whichever is more there: a queue that
     keeps quota to itself passes on less to those above than it is charged itself.
     """
-    found: Charges = {}
+    result: Charges = {}
     for key, of_heir in groupby(parts, key=_by_heir):
         pair, some = key[1], list(of_heir)
         heir = some[0].heir
@@ -166,11 +166,11 @@ def overlap(tree: Tree, parts: Iterable[Inherited]) -> Charges:
             surplus = tree.usage_of(queue, pair) - max(without_heir, without)
             if surplus > 0:
                 tree.charge(queue, {pair: -surplus})
-                of_queue = found.setdefault(queue, {})
+                of_queue = result.setdefault(queue, {})
                 of_queue[pair] = of_queue.get(pair, 0) + surplus
-    for queue, usage in found.items():
+    for queue, usage in result.items():
         tree.charge(queue, usage)
-    return found
+    return result
 
 
 def _meeting(tree: Tree, heir: str, victims: Sequence[str]) -> list[str]:
@@ -184,10 +184,10 @@ def _less(tree: Tree, queue: str, pair: FlavorResource, gone: Sequence[tuple[str
     """What a queue would be charged without these."""
     for name, amount in gone:
         tree.charge(name, {pair: -amount})
-    found = tree.usage_of(queue, pair)
+    usage = tree.usage_of(queue, pair)
     for name, amount in gone:
         tree.charge(name, {pair: amount})
-    return found
+    return usage
 
 
 def _by_heir(part: Inherited) -> tuple[str, FlavorResource]:
@@ -256,10 +256,10 @@ class Leaving:
 
     def awaited(self) -> tuple[str, ...]:
         """Whom the one who took must wait for."""
-        found = dict(self._awaited)
+        result = dict(self._awaited)
         for key in self._awaited:
-            found.update(dict.fromkeys(self._still_here(self._snapshot.facts.workloads[key])))
-        return tuple(found)
+            result.update(dict.fromkeys(self._still_here(self._snapshot.facts.workloads[key])))
+        return tuple(result)
 
     def _whose_quota(self, ledger: Ledger, queue: str, needs: Usage) -> Iterable[str]:
         """Those without whose quota it would not be enough; who is waited for does not count."""
@@ -285,6 +285,6 @@ class Leaving:
 
     def _still_here(self, workload: Workload) -> Iterator[str]:
         for key, _ in workload.held.waits_for_victims if workload.held else ():
-            found = self._snapshot.facts.workloads.get(key)
-            if found is not None and found.releasing:
+            known = self._snapshot.facts.workloads.get(key)
+            if known is not None and known.releasing:
                 yield key

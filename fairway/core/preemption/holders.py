@@ -88,43 +88,43 @@ class Holders:
 
     def of_queue(self, queue: str) -> list[Holder]:
         """Those of a queue, by key."""
-        found = self._of_queue.get(queue)
-        if found is None:
-            found = self._of_queue[queue] = self._known(self._snapshot.holding.get(queue, ()))
-        return found
+        holders = self._of_queue.get(queue)
+        if holders is None:
+            holders = self._of_queue[queue] = self._known(self._snapshot.holding.get(queue, ()))
+        return holders
 
     def _known(self, keys: Iterable[str]) -> list[Holder]:
         """The holders of these keys; who may never be a victim is left out."""
-        found: list[Holder] = []
+        holders: list[Holder] = []
         for key in keys:
             if key not in self._by_key:
                 self._by_key[key] = _holder(self._snapshot, self._snapshot.facts.workloads[key])
             holder = self._by_key[key]
             if holder is not None:
-                found.append(holder)
-        return found
+                holders.append(holder)
+        return holders
 
     def in_cluster(self, cluster: str, queue: str = "") -> list[Holder]:
         """Those with pods in a cluster, by key; with a queue, those of that queue."""
         if queue:
             held = self._snapshot.packings
             return [holder for holder in self.of_queue(queue) if (holder.key, cluster) in held]
-        found = self._in_cluster.get(cluster)
-        if found is None:
-            found = self._known(sorted(self._snapshot.holders.get(cluster, ())))
-            self._in_cluster[cluster] = found
-        return found
+        holders = self._in_cluster.get(cluster)
+        if holders is None:
+            holders = self._known(sorted(self._snapshot.holders.get(cluster, ())))
+            self._in_cluster[cluster] = holders
+        return holders
 
     def foot(self, holder: Holder, cluster: str) -> Foot:
         """What a holder uses on each node of a cluster."""
-        found = self._feet.get((holder.key, cluster))
-        if found is None:
-            found = _foot(
+        known = self._feet.get((holder.key, cluster))
+        if known is None:
+            known = _foot(
                 self._snapshot.packings.get((holder.key, cluster), {}),
                 _requests(holder.workload, cluster),
             )
-            self._feet[holder.key, cluster] = found
-        return found
+            self._feet[holder.key, cluster] = known
+        return known
 
 
 def holders_of(desk: Desk) -> Holders:
@@ -205,11 +205,11 @@ def _weight(usage: Mapping[FlavorResource, int]) -> int:
 
 
 def _requests(workload: Workload, cluster: str) -> dict[str, Request]:
-    found: dict[str, Request] = {}
+    requests: dict[str, Request] = {}
     for placed in workload.held.placed if workload.held else ():
         if placed.cluster == cluster:
-            found.update(requests_of(placed))
-    return found
+            requests.update(requests_of(placed))
+    return requests
 
 
 def _foot(packing: Packing, requests: Mapping[str, Request]) -> Foot:

@@ -89,8 +89,8 @@ class PreemptionCase:
 
     def suspects(self, holders: Iterable[Holder]) -> list[Holder]:
         """Those whom no rule protects, whatever else is removed."""
-        found = [holder for holder in holders if self._may_be(holder)]
-        return self._with_a_chance(found) if found else found
+        result = [holder for holder in holders if self._may_be(holder)]
+        return self._with_a_chance(result) if result else result
 
     def looks_at(self, queue: str) -> bool:
         """Whether some workload of a queue might be a victim at all."""
@@ -147,8 +147,8 @@ class PreemptionCase:
         key = (self._node.name, queue)
         if key not in self._known:
             self._known[key] = self._meet(queue)
-        found = self._known[key]
-        return found if isinstance(found, Rival) else None
+        result = self._known[key]
+        return result if isinstance(result, Rival) else None
 
     def _meet(self, queue: str) -> Rival | None:
         other = self._desk.ledger.tree.node(queue)
@@ -207,7 +207,7 @@ class PreemptionCase:
             for name, rival in tops.items():
                 lowest[name] = shares.share(self.workload.queue, at=name)
                 entitled[name] = self._is_entitled(rival)
-        found = []
+        result = []
         for holder in holders:
             if holder.queue != self.workload.queue:
                 rival = self._rival(holder.queue)
@@ -215,8 +215,8 @@ class PreemptionCase:
                 name = rival.ours[-1].name
                 if not entitled[name] and not self._has_chance(holder, rival, lowest[name]):
                     continue
-            found.append(holder)
-        return found
+            result.append(holder)
+        return result
 
     def _has_chance(self, holder: Holder, rival: Rival, lowest: Share) -> bool:
         if not self._is_fair:

@@ -85,18 +85,18 @@ class Search:
             if not self._may_do(allowed) or not self._is_enough(allowed):
                 continue
             needed = frozenset(number for number in allowed if priorities[number] == level)
-            found = self._least(allowed, needed)
-            if found is not None:
-                return found
+            match = self._least(allowed, needed)
+            if match is not None:
+                return match
         return None
 
     def _least(self, allowed: Chosen, needed: frozenset[int]) -> Found | None:
         looks = None if len(allowed) <= EXACT else _LOOKS
         for chosen in self._by_loss(allowed, looks):
             if not needed.isdisjoint(chosen):
-                found = self._try(chosen)
-                if found is not None:
-                    return found
+                match = self._try(chosen)
+                if match is not None:
+                    return match
         return None if looks is None else self._put_together(allowed)
 
     # In order of work lost.
@@ -215,8 +215,8 @@ class Search:
             for number in chosen:
                 workload = self._candidates[number].workload
                 free_nodes(desk.snapshot, desk.ledger, workload, nodes.cluster)
-            found = pack.pack(desk.ledger.rooms[nodes.cluster], nodes.wants, nodes.domain)
-        return found if isinstance(found, pack.Packed) else None
+            packed = pack.pack(desk.ledger.rooms[nodes.cluster], nodes.wants, nodes.domain)
+        return packed if isinstance(packed, pack.Packed) else None
 
     # Beyond twelve.
 
@@ -227,9 +227,9 @@ class Search:
             if chosen is None:
                 return None
             chosen = self._reduce(chosen)
-            found = self._try(chosen)
-            if found is not None:
-                return found
+            match = self._try(chosen)
+            if match is not None:
+                return match
             illegal = self._illegal_of(chosen)
             allowed = tuple(number for number in allowed if number not in illegal)
         return None

@@ -30,7 +30,7 @@ class Idle:
 def idle_nodes(snapshot: Snapshot) -> tuple[Idle, ...]:
     """Idle nodes of elastic pools, the first to go first."""
     groups = _groups(snapshot)
-    found: list[tuple[tuple[int, int, str, str, str], Idle]] = []
+    result: list[tuple[tuple[int, int, str, str, str], Idle]] = []
     for name, cluster in snapshot.facts.clusters.items():
         column = cluster.nodes.labels.get(POOL_LABEL)
         if column is None or not (column.codes >= 0).any():
@@ -42,18 +42,18 @@ def idle_nodes(snapshot: Snapshot) -> tuple[Idle, ...]:
             pool, node = column.value(int(position)) or "", cluster.nodes.names[int(position)]
             key = (-groups.get(name, 0), -prices.get(pool, 0), name, pool, node)
             idle = Idle(cluster=name, pool=pool, node=node, is_settled=is_settled)
-            found.append((key, idle))
-    return tuple(idle for _, idle in sorted(found, key=lambda pair: pair[0]))
+            result.append((key, idle))
+    return tuple(idle for _, idle in sorted(result, key=lambda pair: pair[0]))
 
 
 def _groups(snapshot: Snapshot) -> dict[str, int]:
     """The place of each cluster in the groups of policies; the best, where there are several."""
-    found: dict[str, int] = {}
+    groups: dict[str, int] = {}
     for policy in snapshot.facts.policies.values():
         for place, group in enumerate(policy.groups):
             for name in group.clusters if group.clusters is not None else snapshot.facts.clusters:
-                found[name] = min(place, found.get(name, place))
-    return found
+                groups[name] = min(place, groups.get(name, place))
+    return groups
 
 
 def _used(snapshot: Snapshot, cluster: Cluster) -> np.typing.NDArray[np.bool_]:

@@ -65,9 +65,9 @@ def pack_with_new_nodes(
     low, high = 0, most // pool.unit
     while low < high:
         middle = (low + high) // 2
-        found = attempt(middle * pool.unit)
-        if isinstance(found, Packed):
-            best, high = found, middle
+        packed = attempt(middle * pool.unit)
+        if isinstance(packed, Packed):
+            best, high = packed, middle
         else:
             low = middle + 1
     return Grown(packed=best, new_nodes=high * pool.unit)
@@ -75,8 +75,8 @@ def pack_with_new_nodes(
 
 def _mask(room: Room, want: Want, nodes: int, most: int) -> Mask:
     mask = room.cluster.nodes.ready if want.mask is None else want.mask
-    found: Mask = np.concatenate((mask, np.arange(most) < nodes))
-    return found
+    result: Mask = np.concatenate((mask, np.arange(most) < nodes))
+    return result
 
 
 def grown_room(room: Room, pool: Pool, count: int) -> Room:

@@ -60,17 +60,17 @@ def find_pool(
             refusal = _out_of_stock(cluster, pool, 0)
             continue
         left = desk.ledger.left_in_pool(cluster, pool.name)
-        found = pack_with_new_nodes(
+        grown = pack_with_new_nodes(
             room, wants, pool, left=left, takes=takes, domain=workload.domain
         )
-        if isinstance(found, pack.Shortage):
+        if isinstance(grown, pack.Shortage):
             refusal = _out_of_stock(cluster, pool, left)
-        elif found.new_nodes:
+        elif grown.new_nodes:
             return Provisioned(
                 pool=pool.name,
-                count=found.new_nodes,
-                packed=found.packed,
-                on_existing=_existing(found.packed, len(place.nodes)),
+                count=grown.new_nodes,
+                packed=grown.packed,
+                on_existing=_existing(grown.packed, len(place.nodes)),
             )
     return refusal
 

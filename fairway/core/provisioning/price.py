@@ -29,8 +29,8 @@ def prefers_provision(
         price
         for option in options
         for name in names
-        if (found := find_victims(desk, workload, form, option, name)) is not None
-        and (price := _lost(desk, found)) is not None
+        if (victims := find_victims(desk, workload, form, option, name)) is not None
+        and (price := _lost(desk, victims)) is not None
     ]
     bought = [
         price

@@ -99,7 +99,7 @@ def assignments(
     wanted = [(group, askers) for group, askers in wanted if askers]
     choices = [list(_choices(group, askers, form, flavors)) for group, askers in wanted]
     counts, shapes = _needs(form)
-    found = []
+    result = []
     for combination in islice(product(*choices), ASSIGNMENTS_MAX):
         by_set: dict[str, dict[str, str]] = {pod_set.name: {} for pod_set in form.pod_sets}
         names: list[str] = []
@@ -112,8 +112,8 @@ def assignments(
                     if resource in group.resources:
                         by_set[pod_set.name][resource] = flavor
         full = _charged(by_set, counts, shapes)
-        found.append(Assignment(flavors=by_set, names=tuple(names), form=form, full=full))
-    return found
+        result.append(Assignment(flavors=by_set, names=tuple(names), form=form, full=full))
+    return result
 
 
 def _askers(group: ResourceGroup, form: Form) -> list[PodSet]:

@@ -92,14 +92,14 @@ class Claims:
 
     def limiting(self, queue: str) -> tuple[str, ...]:
         """The queue and those above it, as far as they limit claims or users."""
-        found = self._limiting.get(queue)
-        if found is None:
-            found = self._limiting[queue] = tuple(
+        known = self._limiting.get(queue)
+        if known is None:
+            known = self._limiting[queue] = tuple(
                 name
                 for name in self._line(queue)
                 if self._queues[name].claimed_max is not None or self._queues[name].user_limits
             )
-        return found
+        return known
 
     def _line(self, queue: str) -> tuple[str, ...]:
         return (queue, *self._tree.ancestors(queue)) if queue in self._queues else ()

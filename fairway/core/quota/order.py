@@ -285,10 +285,10 @@ class Tournament:
 
 def _paths(tree: Tree, queues: Iterable[str]) -> list[Node]:
     """These queues and all above them, parents first."""
-    found = {
+    paths = {
         node.name: node
         for queue in queues
         if (leaf := tree.node(queue)) is not None
         for node in leaf.path()
     }
-    return sorted(found.values(), key=lambda node: (node.depth, node.name))
+    return sorted(paths.values(), key=lambda node: (node.depth, node.name))

@@ -38,10 +38,10 @@ _FRACTION_BITS: Final = 48
 
 def _roots_of_half() -> tuple[int, ...]:
     """2**-(1/2), 2**-(1/4), ... in units of 2**-64, rounded down: each the root of the last."""
-    found = [1 << (_BITS - 1)]
+    result = [1 << (_BITS - 1)]
     for _ in range(_FRACTION_BITS):
-        found.append(isqrt(found[-1] << _BITS))
-    return tuple(found[1:])
+        result.append(isqrt(result[-1] << _BITS))
+    return tuple(result[1:])
 
 
 _ROOTS: Final = _roots_of_half()
@@ -71,15 +71,15 @@ def decayed(
     `current`, so that small amounts fade away too, and steady usage is reached exactly. No zeros.
     """
     keeps = half_to_the(seconds, half_life) if half_life >= 1e-6 else 0
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for resource in sorted(set(remembered) | set(current)):
         now = current.get(resource, 0)
         beyond = remembered.get(resource, 0) - now
         fades = abs(beyond) * keeps >> _BITS
         amount = now + (fades if beyond > 0 else -fades)
         if amount:
-            found[resource] = amount
-    return found
+            result[resource] = amount
+    return result
 
 
 _ONE: Final = 1_000_000_000  # weights are in nanos
@@ -114,15 +114,15 @@ Added = list[tuple[Cell, int]]
 
 def raised(added: Added) -> Added:
     """What reaches the parent of what is added at a queue; the parent must exist."""
-    found: Added = []
+    result: Added = []
     for cell, amount in added:
         before = cell.usage - cell.kept
         after = before + amount
         parent = cell.parent
         assert parent is not None
         more = (after if after > 0 else 0) - (before if before > 0 else 0)
-        found.append((parent, more))
-    return found
+        result.append((parent, more))
+    return result
 
 
 def added_at(node: Node, usage: Usage) -> Added:
@@ -173,8 +173,8 @@ class Shares:
         for resource, whole, faded in self._measures.get(node.name) or self._measure(node):
             amount = over.get(resource, 0)
             amount = faded if faded > amount else amount
-            if amount > 0 and (found := (amount * _ONE << bits) // whole) > scaled:
-                scaled = found
+            if amount > 0 and (number := (amount * _ONE << bits) // whole) > scaled:
+                scaled = number
         return scaled > 0 and node.queue.weight_nanos == 0, scaled
 
     def _measure(self, node: Node) -> tuple[tuple[str, int, int], ...]:
@@ -187,12 +187,12 @@ class Shares:
             counted = amount * self._rules.resource_weights.get(resource, _ONE) // _ONE
             faded[resource] = max(0, counted - owned.get(resource, 0))
         weight = node.queue.weight_nanos or _ONE
-        found = self._measures[node.name] = tuple(
+        result = self._measures[node.name] = tuple(
             (resource, lendable * weight, faded.get(resource, 0))
             for resource, lendable in sorted(node.parent.lendable.items())
             if lendable > 0
         )
-        return found
+        return result
 
     def thousandths(self, queue: str) -> int | None:
         """The share now in thousandths, rounded up, for people; None: infinite."""

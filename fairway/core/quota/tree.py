@@ -167,11 +167,11 @@ class Node:
 
     def cell(self, pair: FlavorResource) -> Cell:
         """The cell of a flavor and resource; made when first asked for, up to the root."""
-        found = self.cells.get(pair)
-        if found is None:
+        known = self.cells.get(pair)
+        if known is None:
             above = None if self.parent is None else self.parent.cell(pair)
-            found = self.cells[pair] = Cell(self, pair, above)
-        return found
+            known = self.cells[pair] = Cell(self, pair, above)
+        return known
 
     def path(self) -> Iterator[Node]:
         """The node itself, then its ancestors up to the root."""
@@ -285,12 +285,12 @@ class Tree:
 
     def ancestors(self, queue: str) -> tuple[str, ...]:
         """The queues above, nearest first; the queue itself is not among them."""
-        found = self._ancestors.get(queue)
-        if found is None:
+        known = self._ancestors.get(queue)
+        if known is None:
             node = self._nodes.get(queue)
-            found = () if node is None else tuple(other.name for other in node.path())[1:]
-            self._ancestors[queue] = found
-        return found
+            known = () if node is None else tuple(other.name for other in node.path())[1:]
+            self._ancestors[queue] = known
+        return known
 
     def children(self, queue: str) -> tuple[str, ...]:
         """The queues directly below, by name."""
@@ -378,8 +378,8 @@ class Tree:
         cell = node.cells.get(pair) or node.cell(pair)
         if not cell.is_limited:
             return UNLIMITED
-        found = cell.available()
-        return 0 if found < 0 and not node.children else found
+        number = cell.available()
+        return 0 if number < 0 and not node.children else number
 
     def fits(self, queue: str, usage: Usage) -> bool:
         """Whether all of it may be charged now, by borrowing too.
@@ -445,20 +445,20 @@ class Tree:
 
 def _problems(by_name: Mapping[str, Queue], reached: Mapping[str, Node]) -> tuple[str, ...]:
     """What is wrong with the tree, in order of name."""
-    found: list[str] = []
-    told: set[str] = set()
+    problems: list[str] = []
+    named: set[str] = set()
     for name, queue in by_name.items():
         if queue.parent and queue.parent not in by_name:
-            found.append(f"queue {name}: its parent {queue.parent} does not exist")
-        if name in reached or name in told:
+            problems.append(f"queue {name}: its parent {queue.parent} does not exist")
+        if name in reached or name in named:
             continue
         path = [name]
         while (above := by_name[path[-1]].parent) not in path:
             path.append(above)
         cycle = sorted(path[path.index(above) :])
-        if not told.issuperset(cycle):
-            found.append(f"queues {', '.join(cycle)}: each is an ancestor of itself")
-        told.update(cycle)
+        if not named.issuperset(cycle):
+            problems.append(f"queues {', '.join(cycle)}: each is an ancestor of itself")
+        named.update(cycle)
         if name not in cycle:
-            found.append(f"queue {name}: it is below a cycle of queues")
-    return tuple(found)
+            problems.append(f"queue {name}: it is below a cycle of queues")
+    return tuple(problems)

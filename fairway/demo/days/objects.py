@@ -70,7 +70,7 @@ def cluster(
 
 def pool(flavor: str, price: str, *, most: int, stock: int | None = None) -> JsonObject:
     """Nodes that can be had; `price` is of a node and an hour."""
-    found: JsonObject = {
+    result: JsonObject = {
         "name": "elastic",
         "shape": shape(),
         "labels": {"gpu": flavor},
@@ -79,7 +79,7 @@ def pool(flavor: str, price: str, *, most: int, stock: int | None = None) -> Jso
         "provisionSeconds": 240,
         "idleSeconds": 300,
     }
-    return found if stock is None else {**found, "stock": stock}
+    return result if stock is None else {**result, "stock": stock}
 
 
 def shape() -> JsonObject:
@@ -100,7 +100,7 @@ def queue(quotas: Mapping[str, int]) -> JsonObject:
 
 def policy(groups: Sequence[str], **spec: Any) -> JsonObject:
     """Groups in order, and the way home."""
-    found: JsonObject = {
+    result: JsonObject = {
         "groups": [
             {"name": group, "selector": {"labels": {"matchLabels": {"group": group}}}}
             for group in groups
@@ -113,7 +113,7 @@ def policy(groups: Sequence[str], **spec: Any) -> JsonObject:
         },
         **spec,
     }
-    return _object("PlacementPolicy", POLICY, found, namespace="fairway-system")
+    return _object("PlacementPolicy", POLICY, result, namespace="fairway-system")
 
 
 def service(replicas: int, flavors: Sequence[str], unavailable: int = 1) -> JsonObject:

@@ -123,8 +123,8 @@ STOCK_OUT = Day(
 
 
 def _spot(nodes: int) -> dict[str, object]:
-    found = cluster("spot", "spot", "spot", nodes=nodes)
-    return {"spec": {"simulated": {"nodePools": found["spec"]["simulated"]["nodePools"]}}}
+    result = cluster("spot", "spot", "spot", nodes=nodes)
+    return {"spec": {"simulated": {"nodePools": result["spec"]["simulated"]["nodePools"]}}}
 
 
 SPOT = Day(

@@ -183,13 +183,13 @@ class Expression:
 
 def text_of(expression: Expression | None, bindings: Bindings) -> str:
     """The text that an expression finds; empty where it finds none."""
-    found = expression.found(bindings) if expression else None
-    return found if isinstance(found, str) else ""
+    result = expression.found(bindings) if expression else None
+    return result if isinstance(result, str) else ""
 
 
 def number_of(expression: Expression | None, bindings: Bindings) -> int:
-    found = expression.found(bindings) if expression else None
-    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+    result = expression.found(bindings) if expression else None
+    return result if isinstance(result, int) and not isinstance(result, bool) else 0
 
 
 def _without_nulls_of_map(value: JsonObject) -> JsonObject:

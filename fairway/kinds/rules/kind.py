@@ -67,27 +67,27 @@ class RuleKind:
         return self._spec.kind
 
     def faults(self, manifest: JsonObject) -> list[str]:
-        found = [fault for rule in self._roles for fault in rule.faults(manifest)]
-        if found:
-            return found
+        result = [fault for rule in self._roles for fault in rule.faults(manifest)]
+        if result:
+            return result
         bindings = _whole(manifest)
         for rule, when in self._faults:
             if when and when.holds(bindings):
-                found.append(f"{rule.path}: {rule.message}")
-        if found:
-            return found
+                result.append(f"{rule.path}: {rule.message}")
+        if result:
+            return result
         try:
             roles = roles_of(self._roles, manifest)
             if not roles:
-                found.append(f"{self._spec.pod_sets[0].at or 'spec'}: has no pods")
+                result.append(f"{self._spec.pod_sets[0].at or 'spec'}: has no pods")
             for role in roles:
-                found += _template_faults(role)
+                result += _template_faults(role)
                 role.pod_set()
             # What expressions cannot work with shows in the first pod of each set.
             list(self._pods.made(roles, of_each_at_most=1))
         except RuleFault as fault:
-            found.append(str(fault))
-        return found
+            result.append(str(fault))
+        return result
 
     def mode(self, manifest: JsonObject) -> Mode:
         return self._spec.mode
@@ -95,9 +95,9 @@ class RuleKind:
     def replicas(self, manifest: JsonObject) -> int | None:
         if self._spec.replicas is None:
             return None
-        found = self._replicas.first(manifest)
-        is_number = isinstance(found, int) and not isinstance(found, bool) and found >= 0
-        return found if is_number else self._spec.replicas.default
+        result = self._replicas.first(manifest)
+        is_number = isinstance(result, int) and not isinstance(result, bool) and result >= 0
+        return result if is_number else self._spec.replicas.default
 
     def pod_sets(self, manifest: JsonObject) -> tuple[PodSet, ...]:
         with suppress(RuleFault):
@@ -105,8 +105,8 @@ class RuleKind:
         return ()
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
-        found = {role.name: role.template() for role in self._roles_of(manifest)}
-        return {name: template for name, template in found.items() if template is not None}
+        result = {role.name: role.template() for role in self._roles_of(manifest)}
+        return {name: template for name, template in result.items() if template is not None}
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
         made = copied(manifest)
@@ -160,11 +160,9 @@ class RuleKind:
             )
         return {}
 
-    def read(self, found: JsonObject) -> Observed:
-        copies = self.replicas(found)
-        return self._status.read(
-            found, self._counts(found), replicas=1 if copies is None else copies
-        )
+    def read(self, body: JsonObject) -> Observed:
+        copies = self.replicas(body)
+        return self._status.read(body, self._counts(body), replicas=1 if copies is None else copies)
 
     def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         if not statuses:
@@ -186,18 +184,18 @@ class RuleKind:
         return made
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
-        found: set[ObjectReference] = set()
+        references: set[ObjectReference] = set()
         with suppress(RuleFault):
             roles = self._roles_of(manifest)
-            found.update(dependencies.of_templates([role.pod() for role in roles]))
+            references.update(dependencies.of_templates([role.pod() for role in roles]))
         for rule, path in self._dependencies:
             for name in path.values(manifest):
                 if isinstance(name, str):
                     reference = ObjectReference(
                         api_version=rule.api_version, kind=rule.kind, name=name
                     )
-                    found.add(reference)
-        return dependencies.in_order(found)
+                    references.add(reference)
+        return dependencies.in_order(references)
 
     def _roles_of(self, manifest: JsonObject) -> list[Role]:
         """The roles; none where there is a fault, which is for `faults` to tell."""
@@ -234,15 +232,15 @@ class _CompiledStatus:
             for index, total in enumerate(rule.sums)
         ]
 
-    def read(self, found: JsonObject, counts: Mapping[str, int], *, replicas: int) -> Observed:
-        status = child(found, "status")
+    def read(self, body: JsonObject, counts: Mapping[str, int], *, replicas: int) -> Observed:
+        status = child(body, "status")
         conditions = {
             text(condition, "type"): condition for condition in listed(status, "conditions")
         }
         bindings: dict[str, Any] = {
-            "object": found,
-            "spec": child(found, "spec"),
-            "metadata": child(found, "metadata"),
+            "object": body,
+            "spec": child(body, "spec"),
+            "metadata": child(body, "metadata"),
             "status": status,
             "conditions": conditions,
             "holding": {
@@ -265,7 +263,7 @@ class _CompiledStatus:
             failed=max(0, number_of(self._failed, bindings)),
             progress=text_of(self._progress, bindings),
             is_healthy=healthy if isinstance(healthy, bool) else None,
-            is_current=self._is_current(found, status, bindings),
+            is_current=self._is_current(body, status, bindings),
         )
 
     def _phase(self, bindings: Bindings) -> tuple[Phase, str, str]:
@@ -274,22 +272,22 @@ class _CompiledStatus:
                 return phase, text_of(reason, bindings), text_of(message, bindings)
         return "Pending", "", ""
 
-    def _is_current(self, found: JsonObject, status: JsonObject, bindings: Bindings) -> bool:
+    def _is_current(self, body: JsonObject, status: JsonObject, bindings: Bindings) -> bool:
         if self._current:
             return self._current.holds(bindings)
         observed = number(status, "observedGeneration", default=-1)
-        return observed < 0 or observed >= number(found, "metadata", "generation")
+        return observed < 0 or observed >= number(body, "metadata", "generation")
 
 
 def _template_faults(role: Role) -> list[str]:
     """Faults of the template that stands in the manifest, where pods are made of it."""
     if role.rule.is_template_partial:
         return []
-    found = role.template()
+    template_faults = role.template()
     place = ".".join(part for part in (shown(role.keys), role.rule.template.text) if part)
-    if found is None:
+    if template_faults is None:
         return [] if role.rule.pod else [f"{place}: is required"]
-    return pods.template_faults(found, place)
+    return pods.template_faults(template_faults, place)
 
 
 def _whole(manifest: JsonObject) -> Bindings:

@@ -98,8 +98,8 @@ def _schema_faults(plain: JsonObject) -> list[FieldError]:
     unknown = [
         FieldError(field.path, "FieldValueInvalid", str(field)) for field in findings.unknown
     ]
-    found = [*findings.faults, *unknown]
-    return found or check_rules(plain, None, _node(), is_update=False)
+    schema_faults = [*findings.faults, *unknown]
+    return schema_faults or check_rules(plain, None, _node(), is_update=False)
 
 
 @cache

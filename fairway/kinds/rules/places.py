@@ -50,14 +50,14 @@ class Path:
 
     def places(self, value: Any) -> list[tuple[Keys, Any]]:
         """Each place that is there, with what stands in it."""
-        found: list[tuple[Keys, Any]] = [((), value)]
+        result: list[tuple[Keys, Any]] = [((), value)]
         for step in self.steps:
-            found = [
+            result = [
                 ((*keys, key), part)
-                for keys, other in found
+                for keys, other in result
                 for key, part in _children(other, step)
             ]
-        return found
+        return result
 
     def values(self, value: Any) -> list[Any]:
         return [part for _, part in self.places(value)]
@@ -89,16 +89,16 @@ def compile_path(text: str) -> Path:
     steps = []
     position = 0
     while position < len(body):
-        found = _STEP.match(body, position)
-        if found is None:
+        match = _STEP.match(body, position)
+        if match is None:
             raise ValueError(f"the path {text!r} cannot be read at {body[position:]!r}")
-        steps.append(_step(found))
-        position = found.end()
+        steps.append(_step(match))
+        position = match.end()
     return Path(text, tuple(steps))
 
 
-def _step(found: re.Match[str]) -> _Step:
-    part = found.groupdict()
+def _step(match: re.Match[str]) -> _Step:
+    part = match.groupdict()
     if part["field"] is not None:
         return _Step("field", re.sub(r"\\(.)", r"\1", part["field"]))
     if part["quoted"] is not None:
@@ -128,9 +128,9 @@ def _children(value: Any, step: _Step) -> Iterator[tuple[str | int, Any]]:
 
 def _entered(value: Any, step: _Step, following: _Step | None) -> Any:
     """What is one step further, made where it is missing."""
-    found = next((part for _, part in _children(value, step) if part is not None), None)
-    if found is not None:
-        return found
+    result = next((part for _, part in _children(value, step) if part is not None), None)
+    if result is not None:
+        return result
     made: Any = [] if following is not None and following.how == "where" else {}
     if step.how == "where" and isinstance(value, list):
         value.append({step.key: step.text})

@@ -74,9 +74,9 @@ class CompiledPods:
                 variables[variable.name] = text
         labels = texts(template, "metadata", "labels")
         for key, expression in self._labels.items():
-            found = expression.value(bindings) if expression else None
-            if found is not None:
-                labels[key] = str(found)
+            result = expression.value(bindings) if expression else None
+            if result is not None:
+                labels[key] = str(result)
         annotations = texts(template, "metadata", "annotations")
         files = {file.path: file.text(bindings) for file in self._files if file.is_for(role.name)}
         if files:
@@ -123,10 +123,10 @@ class _Variable:
             return None
         if self._json:
             return _as_json(self._json(bindings))
-        found = self._value.value(bindings) if self._value else ""
-        if not isinstance(found, str):
+        result = self._value.value(bindings) if self._value else ""
+        if not isinstance(result, str):
             raise RuleFault(f"{self._where}.value: must be a text; write string(...) around it")
-        return found
+        return result
 
 
 class _File:

@@ -58,22 +58,22 @@ class Role:
 
     def template(self) -> JsonObject | None:
         """The pod template in the manifest itself; None where it has none there."""
-        found = self.rule.template.first(self.value)
-        if not isinstance(found, dict):
+        result = self.rule.template.first(self.value)
+        if not isinstance(result, dict):
             return None
         if not self.rule.is_inline:
-            return found
-        metadata = self.rule.metadata.first(found)
-        return {"metadata": metadata if isinstance(metadata, dict) else {}, "spec": found}
+            return result
+        metadata = self.rule.metadata.first(result)
+        return {"metadata": metadata if isinstance(metadata, dict) else {}, "spec": result}
 
     def pod(self) -> JsonObject:
         """The template that pods are made of, from the rule where the manifest has none."""
-        found = self.template()
-        if found is not None and not self.rule.is_template_partial:
-            return found
+        result = self.template()
+        if result is not None and not self.rule.is_template_partial:
+            return result
         made = self.rule.pod(self.bindings) if self.rule.pod else None
         whole = made if isinstance(made, dict) else {}
-        return whole if found is None else _overlaid(whole, found)
+        return whole if result is None else _overlaid(whole, result)
 
     def pod_set(self) -> PodSet:
         pod = self.pod()
@@ -138,11 +138,11 @@ class CompiledRole:
 
     def roles(self, manifest: JsonObject) -> Iterator[Role]:
         """The roles that a manifest has by this rule."""
-        found = self.at.places(manifest)
+        places = self.at.places(manifest)
         rank = {key: place for place, key in enumerate(self.rule.order)}
         if rank:
-            found.sort(key=lambda pair: (rank.get(str(pair[0][-1]), len(rank)), str(pair[0][-1])))
-        for keys, value in found:
+            places.sort(key=lambda pair: (rank.get(str(pair[0][-1]), len(rank)), str(pair[0][-1])))
+        for keys, value in places:
             key = str(keys[-1]) if keys else ""
             bindings = _bindings(manifest, value, key)
             if self.when is None or self.when.holds(bindings):
@@ -154,9 +154,9 @@ class CompiledRole:
         if number is None and self.otherwise.steps:
             number = _number(self.otherwise, value, None)
         count = min(_COUNT_MAX, (self.rule.count.default if number is None else number) * times)
-        found = self.least.found({**bindings, "count": count}) if self.least else None
-        is_least = isinstance(found, int) and not isinstance(found, bool) and found < count
-        least = max(0, found) if found is not None and is_least else None
+        result = self.least.found({**bindings, "count": count}) if self.least else None
+        is_least = isinstance(result, int) and not isinstance(result, bool) and result < count
+        least = max(0, result) if result is not None and is_least else None
         return Role(
             rule=self,
             name=self.rule.name or _label(self._name(bindings)),
@@ -205,15 +205,15 @@ class CompiledRole:
 
 def roles_of(rules: tuple[CompiledRole, ...], manifest: JsonObject) -> list[Role]:
     """All roles of a manifest, with names that are unique."""
-    found = [role for rule in rules for role in rule.roles(manifest)]
+    roles = [role for rule in rules for role in rule.roles(manifest)]
     names: dict[str, str] = {}
-    for role in found:
+    for role in roles:
         if role.name in names:
             raise RuleFault(
                 f"{shown(role.keys)}: has the same name as {names[role.name]}: {role.name}"
             )
         names[role.name] = shown(role.keys)
-    return found
+    return roles
 
 
 def at(value: Any, keys: Keys) -> Any:
@@ -245,9 +245,9 @@ def _overlaid(whole: JsonObject, part: JsonObject) -> JsonObject:
 
 
 def _number(path: Path, value: Any, default: int | None) -> Any:
-    found = path.first(value)
-    is_number = isinstance(found, int) and not isinstance(found, bool) and found >= 0
-    return found if is_number else default
+    result = path.first(value)
+    is_number = isinstance(result, int) and not isinstance(result, bool) and result >= 0
+    return result if is_number else default
 
 
 def _label(text: str) -> str:

@@ -86,20 +86,20 @@ def references(value: Any) -> set[str]:
         return {name for part in value for name in references(part)}
     if not isinstance(value, dict):
         return set()
-    found = {name for part in value.values() for name in references(part)}
+    result = {name for part in value.values() for name in references(part)}
     if isinstance(value.get("$ref"), str):
-        found.add(value["$ref"].rsplit("/", 1)[-1])
-    return found
+        result.add(value["$ref"].rsplit("/", 1)[-1])
+    return result
 
 
 def closure(names: set[str]) -> dict[str, JsonObject]:
     """These definitions and all that they refer to, in order of name."""
     known = definitions()
-    found: set[str] = set()
+    result: set[str] = set()
     pending = [name for name in names if name in known]
     while pending:
         name = pending.pop()
-        if name not in found:
-            found.add(name)
+        if name not in result:
+            result.add(name)
             pending.extend(references(known[name]) & known.keys())
-    return {name: known[name] for name in sorted(found)}
+    return {name: known[name] for name in sorted(result)}

@@ -47,7 +47,7 @@ def escape(name: str) -> str | None:
         return f"__{name}__"
     if not _ESCAPABLE.fullmatch(name):
         return None
-    return _ESCAPED.sub(lambda found: _ESCAPES[found.group()], name)
+    return _ESCAPED.sub(lambda match: _ESCAPES[match.group()], name)
 
 
 def converter(node: Node, above: frozenset[int] = _NONE) -> Convert | None:

@@ -190,12 +190,12 @@ def _with_optional_answers(expression: str) -> str:
     pieces: list[str] = []
     entries: list[str] = []
     end = 0
-    for found in _TOKEN.finditer(expression):
-        pieces.append(expression[end : found.end()])
-        end = found.end()
-        if found["call"] or found["open"]:
-            entries.append(answers.get(found["call"] or "", ""))
-        elif found["close"] and entries:
+    for match in _TOKEN.finditer(expression):
+        pieces.append(expression[end : match.end()])
+        end = match.end()
+        if match["call"] or match["open"]:
+            entries.append(answers.get(match["call"] or "", ""))
+        elif match["close"] and entries:
             entry = entries.pop()
             pieces.append(f"[?'{entry}']" if entry else "")
     return "".join(pieces) + expression[end:]

@@ -19,11 +19,11 @@ def normalized(text: str, node: Node) -> str | None:
     """The path as faults show it; none where the schema has no such part."""
     place, shown = 0, ""
     while place < len(text):
-        found = _STEP.match(text, place)
-        if found is None:
+        match = _STEP.match(text, place)
+        if match is None:
             return None
-        place = found.end()
-        plain, quoted = found.groups()
+        place = match.end()
+        plain, quoted = match.groups()
         name = plain if quoted is None else _ESCAPE.sub(_unescaped, quoted)
         if name in node.properties:
             node = node.properties[name]
@@ -36,5 +36,5 @@ def normalized(text: str, node: Node) -> str | None:
     return shown or None
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    return _CONTROLS.get(found.group(1), found.group(1))
+def _unescaped(match: re.Match[str]) -> str:
+    return _CONTROLS.get(match.group(1), match.group(1))

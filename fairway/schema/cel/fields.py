@@ -44,8 +44,8 @@ class _Message(NamedTuple):
         return bytes(self.values.get(field, [b""])[-1]).decode()
 
     def part(self, field: int) -> _Message | None:
-        found = self.values.get(field)
-        return _read(found[-1]) if found else None
+        known = self.values.get(field)
+        return _read(known[-1]) if known else None
 
     def parts(self, field: int) -> Iterator[_Message]:
         return map(_read, self.values.get(field, ()))
@@ -62,8 +62,8 @@ def undefined_field(source: str, node: Node, *, is_resource: bool) -> str:
         node = Node(type="object", properties=node.properties, embedded_resource=True)
     try:
         _type_of(expression, {"self": node, "oldSelf": node})
-    except _Undefined as found:
-        return _pointed(source, checked, found)
+    except _Undefined as undefined:
+        return _pointed(source, checked, undefined)
     except RecursionError:
         return ""  # nested too deeply to look into; the runtime still checks what it can
     return ""
@@ -137,12 +137,16 @@ def _field(of: Node | None, name: str, expression_id: int) -> Node | None:
     return of.additional
 
 
-def _pointed(source: str, checked: _Message, found: _Undefined) -> str:
+def _pointed(source: str, checked: _Message, undefined: _Undefined) -> str:
     """The fault with the place it stands at, as the runtime words its own."""
     information = checked.part(5)
     positions = information.parts(4) if information else iter(())
     offset = next(
-        (position.number(2) for position in positions if position.number(1) == found.expression_id),
+        (
+            position.number(2)
+            for position in positions
+            if position.number(1) == undefined.expression_id
+        ),
         0,
     )
     before = source[:offset]
@@ -150,7 +154,7 @@ def _pointed(source: str, checked: _Message, found: _Undefined) -> str:
     column = offset - (before.rfind("\n") + 1)
     text = source.split("\n")[line - 1]
     return (
-        f"ERROR: <input>:{line}:{column + 1}: undefined field '{found.name}'\n"
+        f"ERROR: <input>:{line}:{column + 1}: undefined field '{undefined.name}'\n"
         f" | {text}\n | {'.' * column}^"
     )
 

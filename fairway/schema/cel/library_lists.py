@@ -69,21 +69,21 @@ def _pattern(text: str) -> Any:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = _pattern(pattern).search(text)
-    return found.group() if found else ""
+    match = _pattern(pattern).search(text)
+    return match.group() if match else ""
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     matches: list[str] = []
     end = -1
-    for found in _pattern(pattern).finditer(text):
+    for match in _pattern(pattern).finditer(text):
         if 0 <= limit <= len(matches):
             break
         # An empty match right behind another one does not count.
-        if found.start() == found.end() == end:
+        if match.start() == match.end() == end:
             continue
-        end = found.end()
-        matches.append(found.group())
+        end = match.end()
+        matches.append(match.group())
     return matches
 
 

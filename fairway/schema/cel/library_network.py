@@ -112,12 +112,12 @@ def parse_url(text: str) -> SplitResult:
         raise ValueError("URL parse error: invalid control character in URL")
     if not (text.startswith("/") or _SCHEME.match(text)):
         raise ValueError(f"URL parse error: invalid URI for request: {text[:60]!r}")
-    found = urlsplit(text, allow_fragments=False)
-    if _BAD_ESCAPE.search(found.netloc) or _BAD_ESCAPE.search(found.path):
+    result = urlsplit(text, allow_fragments=False)
+    if _BAD_ESCAPE.search(result.netloc) or _BAD_ESCAPE.search(result.path):
         raise ValueError("URL parse error: invalid URL escape")
-    if not _HOST.fullmatch(found.netloc.rpartition("@")[2]):
+    if not _HOST.fullmatch(result.netloc.rpartition("@")[2]):
         raise ValueError(f"URL parse error: invalid host in {text[:60]!r}")
-    return found
+    return result
 
 
 def _url(text: str) -> Opaque:

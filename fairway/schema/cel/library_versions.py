@@ -78,10 +78,10 @@ def _semver(text: str, normalize: bool = False) -> Opaque:
 
 def _normalized(text: str) -> str:
     numbers, mark, rest = text.removeprefix("v"), "", ""
-    found = re.search(r"[-+]", numbers)
-    if found:
-        mark, rest = found.group(), numbers[found.end() :]
-        numbers = numbers[: found.start()]
+    match = re.search(r"[-+]", numbers)
+    if match:
+        mark, rest = match.group(), numbers[match.end() :]
+        numbers = numbers[: match.start()]
     parts = [part.lstrip("0") or "0" if part else "" for part in numbers.split(".")]
     parts += ["0"] * (3 - len(parts))
     return ".".join(parts) + mark + rest

@@ -120,9 +120,9 @@ class _Walk:
         keys = plan.node.list_map_keys if plan.node.list_type == "map" else ()
         old_by_key = _by_key(old, keys) if keys and isinstance(old, list) else {}
         for place, other in enumerate(value):
-            found = old_by_key.get(_identity(other, keys)) if old_by_key else None
-            part = kinship.of_item(other, found)
-            self.visit(plan.items, other, found, f"{path}[{place}]", part)
+            result = old_by_key.get(_identity(other, keys)) if old_by_key else None
+            part = kinship.of_item(other, result)
+            self.visit(plan.items, other, result, f"{path}[{place}]", part)
 
     def _check(self, plan: Plan, value: Any, old: Any, path: str, kinship: _Kinship) -> None:
         text = b"" if plan.looks_back or not path else _text(value, plan.looked_at)
@@ -245,14 +245,14 @@ def _identity(item: Any, keys: tuple[str, ...]) -> bytes | None:
     """What identifies an item of a list of type map; none where it lacks a key."""
     if not isinstance(item, dict) or not all(key in item for key in keys):
         return None
-    found = [item[key] for key in keys]
-    return None if any(isinstance(entry, (dict, list)) for entry in found) else _encode(found)
+    result = [item[key] for key in keys]
+    return None if any(isinstance(entry, (dict, list)) for entry in result) else _encode(result)
 
 
 def _by_key(items: list[Any], keys: tuple[str, ...]) -> dict[bytes | None, Any]:
-    found: dict[bytes | None, Any] = {}
+    result: dict[bytes | None, Any] = {}
     for item in items:
         identity = _identity(item, keys)
         if identity is not None:
-            found.setdefault(identity, item)
-    return found
+            result.setdefault(identity, item)
+    return result

@@ -62,8 +62,8 @@ def given(certificate: Path, key: Path, authority: Path | None = None) -> Servin
     if stat.S_IMODE(key.stat().st_mode) & stat.S_IRWXO:
         # Mounted secrets often have such modes, so this is the operator's to decide.
         _log.warning("everybody on this machine may read the private key %s", key)
-    found = authority.read_bytes() if authority else None
-    return ServingFiles(certificate=certificate, key=key, authority=found)
+    result = authority.read_bytes() if authority else None
+    return ServingFiles(certificate=certificate, key=key, authority=result)
 
 
 def generated(directory: Path, hosts: Iterable[str], *, clock: Clock | None = None) -> ServingFiles:
@@ -87,19 +87,19 @@ def replica(directory: Path, *, clock: Clock | None = None) -> ServingFiles:
 
 def _authority(folder: Path, now: datetime) -> _Made:
     """The one that was made before, until it ends."""
-    found = _load(folder, "ca")
-    if found is None or _is_due(found[0], now):
-        found = _make_authority(now)
-        _keep(folder, "ca", found)
-    return found
+    result = _load(folder, "ca")
+    if result is None or _is_due(result[0], now):
+        result = _make_authority(now)
+        _keep(folder, "ca", result)
+    return result
 
 
 def _under(
     authority: _Made, folder: Path, name: str, names: tuple[str, ...], now: datetime
 ) -> ServingFiles:
     """A certificate of an authority, made anew when that is due."""
-    found = _load(folder, name)
-    if found is None or not _serves(found[0], authority[0], names, now):
+    result = _load(folder, name)
+    if result is None or not _serves(result[0], authority[0], names, now):
         _keep(folder, name, _make_serving(authority, names, now))
     return ServingFiles(
         certificate=folder / f"{name}.crt",
@@ -139,15 +139,15 @@ def reload(context: ssl.SSLContext, files: ServingFiles) -> None:
 def _load(folder: Path, name: str) -> _Made | None:
     try:
         key = serialization.load_pem_private_key(read_private(folder / f"{name}.key"), None)
-        found = x509.load_pem_x509_certificate((folder / f"{name}.crt").read_bytes())
+        result = x509.load_pem_x509_certificate((folder / f"{name}.crt").read_bytes())
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):
         raise RefusedFile(f"{folder} holds a damaged {name} certificate or key") from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != found.public_key():
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != result.public_key():
         # A crash between the two writes leaves a new key beside an old certificate.
         return None
-    return found, key
+    return result, key
 
 
 def _keep(folder: Path, name: str, made: _Made) -> None:
@@ -178,8 +178,8 @@ def _serves(
     except (ValueError, TypeError, InvalidSignature):
         # Signed by an authority that was replaced.
         return False
-    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return set(found) == set(_alternative_names(names))
+    result = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return set(result) == set(_alternative_names(names))
 
 
 def _make_authority(now: datetime) -> _Made:

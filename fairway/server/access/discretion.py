@@ -101,7 +101,7 @@ class PartsShown:
         """What all replicas of a hub know, now and after a restart, and no tenant: a watch that
         goes on at another must find works under the same words."""
         try:
-            found = (await self._store.get(NAMESPACES, _SYSTEM)).object()
+            result = (await self._store.get(NAMESPACES, _SYSTEM)).object()
         except ApiError:
             return secrets.token_bytes()
-        return str(found["metadata"]["uid"]).encode()
+        return str(result["metadata"]["uid"]).encode()

@@ -88,10 +88,10 @@ class _Grants:
     def _candidates(self, wanted: Attributes) -> list[tuple[str, Rule]]:
         if wanted.path:
             return self._paths
-        found = [*self._by_resource.get(wanted.combined, ()), *self._by_resource.get("*", ())]
+        candidates = [*self._by_resource.get(wanted.combined, ()), *self._by_resource.get("*", ())]
         if wanted.subresource:
-            found += self._by_resource.get(f"*/{wanted.subresource}", ())
-        return found
+            candidates += self._by_resource.get(f"*/{wanted.subresource}", ())
+        return candidates
 
 
 class Authorizer:
@@ -173,10 +173,10 @@ class Authorizer:
             return None
         if kind == "Role" and not namespace:
             return None
-        found = self._rules_of_role.get(key)
-        if found is None:
-            found = self._rules_of_role[key] = self._aggregate(key)
-        return found
+        rules = self._rules_of_role.get(key)
+        if rules is None:
+            rules = self._rules_of_role[key] = self._aggregate(key)
+        return rules
 
     def unwritten_aggregations(self) -> list[dict[str, Any]]:
         """Aggregated ClusterRoles whose stored rules differ from those they should have."""
@@ -206,9 +206,9 @@ class Authorizer:
     def _gather(self, user: str, groups: tuple[str, ...], namespace: str) -> _Grants:
         source_by_binding: dict[tuple[str, str], tuple[_Binding, str]] = {}
         for subject in (("User", user), *(("Group", group) for group in groups)):
-            for place, found in self._bindings_by_subject.get(subject, {}).items():
+            for place, value in self._bindings_by_subject.get(subject, {}).items():
                 if place[0] in ("", namespace):
-                    source_by_binding.setdefault(place, found)
+                    source_by_binding.setdefault(place, value)
         held: list[tuple[str, Rule]] = []
         missing: list[str] = []
         for _, (binding, described) in sorted(source_by_binding.items(), key=lambda item: item[0]):

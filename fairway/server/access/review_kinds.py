@@ -68,13 +68,13 @@ class Reviewer:
 
     async def _token_review(self, body: JsonObject) -> JsonObject:
         token, audiences = reviews.token_of(body)
-        found = self.authenticator.authenticate_for(token, audiences)
-        if found is None and self.id_tokens is not None and self.id_tokens.is_ours(token):
+        identities = self.authenticator.authenticate_for(token, audiences)
+        if identities is None and self.id_tokens is not None and self.id_tokens.is_ours(token):
             identity = await self.id_tokens.identity(token)
             # It says which client it is for, and nothing of audiences in the sense of reviews.
             common = self.authenticator.own_audiences(audiences)
-            found = (identity, common) if identity is not None and common else None
-        return reviews.token_review(body, found)
+            identities = (identity, common) if identity is not None and common else None
+        return reviews.token_review(body, identities)
 
     async def _token(self, call: Call, body: JsonObject) -> Response:
         # Raises NotFound for an account that does not exist.

@@ -113,12 +113,14 @@ def token_of(review: JsonObject) -> tuple[str, tuple[str, ...]]:
     return spec.token, tuple(spec.audiences or ())
 
 
-def token_review(review: JsonObject, found: tuple[Identity, tuple[str, ...]] | None) -> JsonObject:
+def token_review(
+    review: JsonObject, identities: tuple[Identity, tuple[str, ...]] | None
+) -> JsonObject:
     """Whose token is this? The answer does not repeat the token."""
     spec = _spec(review, _TokenSpec)
     status: JsonObject = {"user": {}}
-    if found is not None:
-        identity, common = found
+    if identities is not None:
+        identity, common = identities
         status = {"authenticated": True, "user": identity.user_info()}
         if common:
             status["audiences"] = list(common)

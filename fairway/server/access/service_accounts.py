@@ -191,11 +191,11 @@ class ServiceAccountTokens:
             "serviceaccount": {"name": name, "uid": uid},
         }
         if bound:
-            found = self._find_uid(bound.kind, namespace, bound.name)
-            if found is None or bound.uid not in ("", found):
+            result = self._find_uid(bound.kind, namespace, bound.name)
+            if result is None or bound.uid not in ("", result):
                 fault = invalid("spec.boundObjectRef", bound.name, f"no such {bound.kind}")
                 raise Invalid.of("TokenRequest", "authentication.k8s.io", "", [fault])
-            claims[bound.kind.lower()] = {"name": bound.name, "uid": found}
+            claims[bound.kind.lower()] = {"name": bound.name, "uid": result}
         return claims
 
     def _sign(self, payload: Mapping[str, Any]) -> str:

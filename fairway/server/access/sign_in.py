@@ -158,20 +158,20 @@ class SigningIn:
 
     async def _exchange(self, request: Request, flow: Flow) -> Response:
         form, redirect = _read(request, _Exchange), self._redirect(request)
-        found = await flow.exchange(
+        session = await flow.exchange(
             redirect=redirect, code=form.code, verifier=form.verifier, nonce=form.nonce
         )
-        _log.info("%s signed in to the page by %s", found.believed.identity.user, flow.name)
-        return self._signed_in(found, form.tab, is_look_only=self._is_read_only)
+        _log.info("%s signed in to the page by %s", session.believed.identity.user, flow.name)
+        return self._signed_in(session, form.tab, is_look_only=self._is_read_only)
 
     async def _renew(self, request: Request, flow: Flow) -> Response:
         form = _read(request, _OfTab)
         renewal = self._renewal(request, form.tab)
         if renewal is None:
             raise Unauthorized("there is nothing to renew this sign-in by")
-        found = await flow.renew(renewal.refresh_token, renewal.subject)
+        session = await flow.renew(renewal.refresh_token, renewal.subject)
         is_look_only = renewal.is_look_only or self._is_read_only
-        return self._signed_in(found, form.tab, is_look_only=is_look_only)
+        return self._signed_in(session, form.tab, is_look_only=is_look_only)
 
     async def _end(self, request: Request, flow: Flow) -> Response:
         form, redirect = _read(request, _OfTab), self._redirect(request)
@@ -187,20 +187,20 @@ class SigningIn:
             _set_cookie(response, form.tab, "", "; Max-Age=0")
         return response
 
-    def _signed_in(self, found: SignedIn, tab: str, *, is_look_only: bool) -> Response:
-        token = self._sealing.seal_token(found.token) if is_look_only else found.token
+    def _signed_in(self, session: SignedIn, tab: str, *, is_look_only: bool) -> Response:
+        token = self._sealing.seal_token(session.token) if is_look_only else session.token
         renewal = Renewal(
-            refresh_token=found.refresh_token,
-            subject=found.believed.subject,
+            refresh_token=session.refresh_token,
+            subject=session.believed.subject,
             tab=_digest(tab),
             is_look_only=is_look_only,
         )
         response = _kept_by_nobody({})
-        is_kept = bool(found.refresh_token) and self._keep(response, tab, renewal)
+        is_kept = bool(session.refresh_token) and self._keep(response, tab, renewal)
         answer = {
             "token": token,
             # By the hub's clock: that of the browser may be wrong, and so is not compared with.
-            "lastsSeconds": found.believed.expires - self._clock.now(),
+            "lastsSeconds": session.believed.expires - self._clock.now(),
             "isRenewable": is_kept,
             "isLookOnly": is_look_only,
         }
@@ -224,10 +224,10 @@ class SigningIn:
         if not tab:
             return None
         try:
-            found = SimpleCookie(request.header("cookie")).get(_cookie(tab))
+            known = SimpleCookie(request.header("cookie")).get(_cookie(tab))
         except CookieError:
             return None
-        renewal = self._sealing.open_renewal(found.value) if found is not None else None
+        renewal = self._sealing.open_renewal(known.value) if known is not None else None
         return renewal if renewal is not None and renewal.tab == _digest(tab) else None
 
     def _redirect(self, request: Request) -> str:
@@ -244,13 +244,15 @@ class SigningIn:
 
 def origins_of(urls: Iterable[str]) -> frozenset[str]:
     """Addresses of the page as browsers write origins: without a path, and without port 443."""
-    found = set()
+    origins = set()
     for url in urls:
         parts = urlsplit(url)
         host = parts.hostname or ""
         shown = f"[{host}]" if ":" in host else host
-        found.add(f"https://{shown}" + (f":{parts.port}" if parts.port not in (None, 443) else ""))
-    return frozenset(found)
+        origins.add(
+            f"https://{shown}" + (f":{parts.port}" if parts.port not in (None, 443) else "")
+        )
+    return frozenset(origins)
 
 
 def _confirm_own(request: Request) -> None:
@@ -271,14 +273,14 @@ def _read(request: Request, form: type[_Form]) -> _Form:
     if len(request.body) > _BODY_BYTES_MOST:
         raise BadRequest(f"the body has more than {_BODY_BYTES_MOST} bytes")
     try:
-        found = msgspec.json.decode(request.body, type=form)
+        decoded = msgspec.json.decode(request.body, type=form)
     except (msgspec.MsgspecError, RecursionError) as fault:
         raise BadRequest(f"the body cannot be understood: {fault}") from None
-    for name in _WORDS & set(found.__struct_fields__):
-        value = getattr(found, name)
+    for name in _WORDS & set(decoded.__struct_fields__):
+        value = getattr(decoded, name)
         if not _WORD.fullmatch(value) and (value or form is not _OfTab):
             raise BadRequest(f"{name}: expected 22 to 128 letters, digits, - or _")
-    return found
+    return decoded
 
 
 def _kept_by_nobody(value: object) -> Response:

@@ -37,13 +37,13 @@ class Vouching:
         if token.count(".") != _DOTS or len(token) > _LENGTH_MOST:
             return None
         digest = hashlib.sha256(token.encode(errors="surrogatepass")).digest()
-        told = self._told.get(digest)
-        if told is not None and told[0] > self._clock.monotonic():
-            return told[1]
+        known = self._told.get(digest)
+        if known is not None and known[0] > self._clock.monotonic():
+            return known[1]
         async with self._asking:
-            found = await self._vouch(token)
+            result = await self._vouch(token)
         self._told.pop(digest, None)
         if len(self._told) >= _REMEMBERED_MOST:
             del self._told[next(iter(self._told))]
-        self._told[digest] = (self._clock.monotonic() + _HOLDS_SECONDS, found)
-        return found
+        self._told[digest] = (self._clock.monotonic() + _HOLDS_SECONDS, result)
+        return result

@@ -134,10 +134,10 @@ class Authenticator:
 
 def _stamp(path: Path) -> tuple[int, int, int, int] | None:
     try:
-        found = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat, on the way of requests
+        result = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat, on the way of requests
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode
+    return result.st_mtime_ns, result.st_size, result.st_ino, result.st_mode
 
 
 def _write_first(path: Path) -> None:

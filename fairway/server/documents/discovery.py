@@ -44,8 +44,8 @@ def answer(request: Request, catalogue: Catalogue) -> JsonObject | None:
 
 def aggregated_version(request: Request) -> str:
     """Which version of aggregated discovery the client takes, if any."""
-    found = _AGGREGATED.search(request.header("accept"))
-    return found[1] if found else ""
+    match = _AGGREGATED.search(request.header("accept"))
+    return match[1] if match else ""
 
 
 def _roots(request: Request, catalogue: Catalogue, *, core: bool) -> JsonObject:
@@ -78,15 +78,15 @@ def group_names(catalogue: Catalogue) -> list[str]:
 
 def versions_of(catalogue: Catalogue, group: str) -> list[str]:
     """The versions of a group, the preferred one first."""
-    found = {resource.version for resource in catalogue if resource.group == group}
-    return sorted(found, key=_preference, reverse=True)
+    versions = {resource.version for resource in catalogue if resource.group == group}
+    return sorted(versions, key=_preference, reverse=True)
 
 
 def _preference(version: str) -> tuple[int, int, int, str]:
-    found = _VERSION.fullmatch(version)
-    if not found:
+    match = _VERSION.fullmatch(version)
+    if not match:
         return (-1, 0, 0, version)
-    return (_STAGES[found[2]], int(found[1]), int(found[3] or 0), version)
+    return (_STAGES[match[2]], int(match[1]), int(match[3] or 0), version)
 
 
 def _group(catalogue: Catalogue, group: str) -> JsonObject:
@@ -116,10 +116,10 @@ def _version_document(catalogue: Catalogue, group: str, version: str) -> JsonObj
 
 
 def _resources(catalogue: Catalogue, group: str, version: str) -> list[Resource]:
-    found = [
+    resources = [
         resource for resource in catalogue if (resource.group, resource.version) == (group, version)
     ]
-    return sorted(found, key=lambda resource: resource.plural)
+    return sorted(resources, key=lambda resource: resource.plural)
 
 
 def _entries(resource: Resource) -> Iterable[JsonObject]:

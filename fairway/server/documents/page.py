@@ -78,15 +78,15 @@ class Page:
             return Response(status=302, headers={"Location": PREFIX, "Vary": "Accept", **SAFETY})
         if not request.path.startswith(PREFIX):
             return None
-        found = self._files.get(request.path.removeprefix(PREFIX) or _DOCUMENT)
-        if found is None:
+        file = self._files.get(request.path.removeprefix(PREFIX) or _DOCUMENT)
+        if file is None:
             return Response(
                 status=404,
                 body=b"There is no such file.\n",
                 content_type="text/plain; charset=utf-8",
                 headers=dict(SAFETY),
             )
-        return _sent(found, request)
+        return _sent(file, request)
 
 
 def _is_front_door(request: Request) -> bool:

@@ -36,8 +36,10 @@ def history_request(request: Request, may_look: Callable[[str], bool]) -> Histor
     series = request.parameter("series")
     if series not in SERIES:
         raise BadRequest(f"series: expected one of {', '.join(SERIES)}, got {series!r}")
-    told = [part for value in request.parameters("name") for part in value.split(",") if part]
-    names = tuple(dict.fromkeys(told)) or ("",)
+    wanted_names = [
+        part for value in request.parameters("name") for part in value.split(",") if part
+    ]
+    names = tuple(dict.fromkeys(wanted_names)) or ("",)
     if len(names) > NAMES_MOST:
         raise BadRequest(f"name: at most {NAMES_MOST} can be asked for at once, got {len(names)}")
     if series == "services":

@@ -126,12 +126,12 @@ def timeline_of(request: Request) -> TimelineRequest:
 def _seconds(request: Request, name: str, default: float) -> float:
     text = request.parameter(name)
     try:
-        found = float(text) if text else default
+        result = float(text) if text else default
     except ValueError:
-        found = float("nan")
-    if not abs(found) < _SECONDS_MOST:
+        result = float("nan")
+    if not abs(result) < _SECONDS_MOST:
         raise BadRequest(f"{name}: expected seconds, got {text[:_SHOWN]!r}")
-    return found
+    return result
 
 
 def whole_number(
@@ -141,8 +141,8 @@ def whole_number(
     text = request.parameter(name)
     if not text:
         return None
-    found = int(text) if text.isdecimal() and len(text) <= _DIGITS_MOST else -1
-    if found < least or (most is not None and found > most):
+    number = int(text) if text.isdecimal() and len(text) <= _DIGITS_MOST else -1
+    if number < least or (most is not None and number > most):
         within = "" if most is None else f" from {least} to {most}"
         raise BadRequest(f"{name}: expected a whole number{within}, got {text[:_SHOWN]!r}")
-    return found
+    return number

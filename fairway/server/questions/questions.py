@@ -141,10 +141,10 @@ def verb_of(subresource: str) -> str:
 
 
 async def _explain(call: Call, answers: Answers, may: MayLook) -> Response:
-    found = await answers.explain(call.namespace, call.target.name, may)
-    if found is None:
+    result = await answers.explain(call.namespace, call.target.name, may)
+    if result is None:
         raise NotFound("nothing is to be decided on it any more", details={})
-    return json_response(found)
+    return json_response(result)
 
 
 async def _pods(call: Call, answers: Answers, may: MayLook) -> Response:
@@ -166,8 +166,8 @@ async def _decisions(call: Call, answers: Answers, may: MayLook) -> Response:
     workload, most = parameters.decisions_of(call.request)
     # What is found by its name is named thereby; to who may not look it is as if there were none.
     is_seen = not workload or may(workload.partition("/")[0])
-    found = await answers.decisions(workload, most) if is_seen else []
-    return json_response(discreet({"decisions": found}, may))
+    decisions = await answers.decisions(workload, most) if is_seen else []
+    return json_response(discreet({"decisions": decisions}, may))
 
 
 async def _history(call: Call, answers: Answers, may: MayLook) -> Response:

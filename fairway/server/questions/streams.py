@@ -92,9 +92,9 @@ class Talks:
             )
         if reach is None:
             raise Unavailable("this hub reaches no agents, or is about to start or to end")
-        found = (await self._store.get(call.key, target.name, call.namespace)).object()
+        result = (await self._store.get(call.key, target.name, call.namespace)).object()
         if target.subresource == "stream":
-            meeting = self._called(target.name, found, reach, may_still)
+            meeting = self._called(target.name, result, reach, may_still)
         else:
             meeting = self._talked(call, reach, may_still)
         # Last: who asks again without, to learn why there was no stream, is told.
@@ -111,11 +111,9 @@ class Talks:
 
         return Meeting(hold=hold, protocols=(CHANNELS,))
 
-    def _called(
-        self, cluster: str, found: JsonObject, reach: Reach, may_still: MayStill
-    ) -> Meeting:
+    def _called(self, cluster: str, body: JsonObject, reach: Reach, may_still: MayStill) -> Meeting:
         """The stream of an agent that runs elsewhere."""
-        spec = found["spec"]
+        spec = body["spec"]
         if (spec.get("kubernetes") or {}).get("connection") != "Pull":
             raise Forbidden(f"the hub looks after {cluster} by itself", details={})
         if not spec.get("accepted", True):

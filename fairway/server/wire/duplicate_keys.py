@@ -17,12 +17,12 @@ def duplicate_fields(text: bytes, decoded: Any) -> list[str]:
     """The paths of keys that stand more than once in their object."""
     if text.count(b'":') == _key_count(decoded):
         return []
-    found: list[str] = []
+    result: list[str] = []
     try:
-        _Paths(found).read(text)
+        _Paths(result).read(text)
     except (ValueError, RecursionError):
         return []
-    return found[:_SHOWN_MAX]
+    return result[:_SHOWN_MAX]
 
 
 def _key_count(value: Any) -> int:
@@ -44,8 +44,8 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 class _Paths:
-    def __init__(self, found: list[str]) -> None:
-        self._found = found
+    def __init__(self, places: list[str]) -> None:
+        self._places = places
 
     def read(self, text: bytes) -> None:
         self._look(json.loads(text, object_pairs_hook=_Pairs), "")
@@ -56,7 +56,7 @@ class _Paths:
             for key, part in value:
                 place = f"{path}.{key}" if path else key
                 if key in seen:
-                    self._found.append(place)
+                    self._places.append(place)
                 seen.add(key)
                 self._look(part, place)
         elif isinstance(value, list):

@@ -189,11 +189,11 @@ def _elements(type_: str, wire: int, value: Any, depth: int) -> list[Any]:
     """What one occurrence of a list's field adds: one element, or numbers packed together."""
     if wire != _BYTES or type_ not in ("int32", "int64", "bool"):
         return [_value(type_, wire, value, depth)]
-    found, position = [], 0
+    elements, position = [], 0
     while position < len(value):
         number, position = _varint(value, position)
-        found.append(_value(type_, _VARINT, number, depth))
-    return found
+        elements.append(_value(type_, _VARINT, number, depth))
+    return elements
 
 
 def _entry(type_: str, data: memoryview, depth: int) -> tuple[str, Any]:
@@ -260,11 +260,11 @@ def _double(wire: int, value: Any) -> int | float:
 
 
 def _seconds_and_nanos(data: memoryview) -> tuple[int, int]:
-    found = {1: 0, 2: 0}
+    seconds_and_nanos = {1: 0, 2: 0}
     for number, wire, value in _fields(data):
-        if number in found:
-            found[number] = _integer(wire, value)
-    return found[1], found[2]
+        if number in seconds_and_nanos:
+            seconds_and_nanos[number] = _integer(wire, value)
+    return seconds_and_nanos[1], seconds_and_nanos[2]
 
 
 def _moment(seconds: int, nanos: int, precision: str) -> str | None:

@@ -256,8 +256,12 @@ def _past(history: list[_Attempt]) -> list[Any]:
     ]
 
 
-def _reserved(found: _Reservation | None) -> list[Any] | None:
-    return [found.cluster, found.starts_at, found.flavors] if found is not None else None
+def _reserved(reservation: _Reservation | None) -> list[Any] | None:
+    return (
+        [reservation.cluster, reservation.starts_at, reservation.flavors]
+        if reservation is not None
+        else None
+    )
 
 
 def _service(spec: _Spec, status: _Status, claim: _Claim) -> list[Any]:
@@ -319,12 +323,12 @@ def _wanted(spec: _Spec) -> float | None:
 
 
 def _requests(resources: object) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    requests: dict[str, Any] = {}
     for key in ("limits", "requests"):
         given = _get(resources, key)
         if isinstance(given, dict):
-            found |= given
-    return found
+            requests |= given
+    return requests
 
 
 def _get(value: object, *path: str) -> object:
@@ -335,11 +339,11 @@ def _get(value: object, *path: str) -> object:
 
 def _devices(requests: dict[str, Any]) -> float:
     """How many accelerators, counted as queues and clusters count them."""
-    found: float = 0
+    result: float = 0
     for resource, quantity in requests.items():
         if is_accelerator(resource):
-            found += _number(quantity if isinstance(quantity, int) else str(quantity))
-    return found
+            result += _number(quantity if isinstance(quantity, int) else str(quantity))
+    return result
 
 
 @lru_cache(maxsize=4_096)

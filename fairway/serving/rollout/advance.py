@@ -122,15 +122,15 @@ def _forward(case: RolloutCase, status: RolloutStatus) -> Advanced:
         # Nothing of it is there that was not in the one before, which is over.
         return _completed(case, status) if is_last else _next(case, status)
     status = replace(status, batch_ready_at=status.batch_ready_at or _moment(case.now))
-    found = _soaking(case, status)
-    if isinstance(found, Advanced):
-        return found
+    result = _soaking(case, status)
+    if isinstance(result, Advanced):
+        return result
     if is_last:
-        return _completed(case, found)
-    if _needs_approval(case, number) and case.approved != approval_of(found):
+        return _completed(case, result)
+    if _needs_approval(case, number) and case.approved != approval_of(result):
         waits = f"batch {number + 1} of {len(plan)} is well and waits for an approval"
-        return _said(case, found, "AwaitingApproval", "", waits, wake_at=_gates_due(case, found))
-    return _next(case, found)
+        return _said(case, result, "AwaitingApproval", "", waits, wake_at=_gates_due(case, result))
+    return _next(case, result)
 
 
 def _next(case: RolloutCase, status: RolloutStatus) -> Advanced:

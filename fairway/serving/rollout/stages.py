@@ -61,11 +61,11 @@ def counted(
 ) -> tuple[ClusterRevision, ...]:
     """Stages in order of their clusters, with what was seen there."""
     numbers = {revision.mark: revision.revision for revision in status.history}
-    found = []
+    revisions = []
     for place in sorted(case.places, key=lambda place: (place.rank, place.cluster)):
         stage = stages[place.cluster]
         seen = place.of(stage.mark)
-        found.append(
+        revisions.append(
             replace(
                 stage,
                 group=place.group,
@@ -77,14 +77,14 @@ def counted(
                 is_unheard=not place.is_heard,
             )
         )
-    return tuple(found)
+    return tuple(revisions)
 
 
 def are_there(case: RolloutCase, stages: Sequence[ClusterRevision], mark: str, goal: Goal) -> bool:
     """Whether every cluster of a goal that can be heard is where it is to be."""
-    told = {stage.cluster: stage for stage in stages}
+    by_cluster = {stage.cluster: stage for stage in stages}
     return all(
-        told[place.cluster].mark == mark and is_there(place, mark, goal[place.cluster])
+        by_cluster[place.cluster].mark == mark and is_there(place, mark, goal[place.cluster])
         for place in case.places
         if place.cluster in goal and place.is_heard
     )

@@ -89,11 +89,11 @@ def parse(text: str) -> Cron:
     words = _MACROS.get(text.strip().lower(), text).split()
     if len(words) != len(_FIELDS):
         raise CronFault(f"{text!r} has {len(words)} fields, and cron has {len(_FIELDS)}")
-    found = [
+    result = [
         frozenset(_numbers(word, name, least, most, names))
         for word, (name, least, most, names) in zip(words, _FIELDS, strict=True)
     ]
-    minutes, hours, days, months, weekdays = found
+    minutes, hours, days, months, weekdays = result
     return Cron(
         minutes=tuple(sorted(minutes)),
         hours=tuple(sorted(hours)),

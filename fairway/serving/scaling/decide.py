@@ -103,14 +103,14 @@ def _asked(seen: ServiceObservation, limits: Limits) -> _Asked:
             currents.append(Current())
             continue
         asked += 1
-        found = propose(metric, seen, limits)
-        if isinstance(found, NoProposal):
-            failed.append((metric, found))
+        result = propose(metric, seen, limits)
+        if isinstance(result, NoProposal):
+            failed.append((metric, result))
             currents.append(Current())
             continue
-        currents.append(found.current)
-        if not name or found.replicas > highest:
-            highest, name = found.replicas, metric.name
+        currents.append(result.current)
+        if not name or result.replicas > highest:
+            highest, name = result.replicas, metric.name
     replicas: int | None = highest
     if len(failed) == asked or (failed and highest < seen.wanted):
         replicas = None

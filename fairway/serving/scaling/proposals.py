@@ -108,10 +108,10 @@ def _by_utilization(
         utilization = _divided(sum(known.values()) * 100, asked)
         return utilization / percent, utilization, _divided(sum(known.values()), len(known))
 
-    found = ratio(groups.counted)
-    if found is None:
+    result = ratio(groups.counted)
+    if result is None:
         return NoProposal(why="no metric is of a pod that is known, or pods request nothing")
-    first, utilization, average = found
+    first, utilization, average = result
     current = Current(average=average, utilization=utilization)
     fallback = max(100, percent)
     assumed = {name: _divided(requests[name] * fallback, 100) for name in groups.missing}
@@ -262,7 +262,7 @@ def _is_starting(pod: PodFact, measured: Measured, now: float, limits: Limits) -
 
 
 def _requests(metric: Metric, pods: tuple[PodFact, ...]) -> Mapping[str, Milli] | NoProposal:
-    found: dict[str, Milli] = {}
+    requests: dict[str, Milli] = {}
     for pod in pods:
         if metric.container and metric.container not in pod.requests:
             return NoProposal(why=f"{pod.name} has no container {metric.container}")
@@ -272,8 +272,8 @@ def _requests(metric: Metric, pods: tuple[PodFact, ...]) -> Mapping[str, Milli] 
                 return NoProposal(
                     why=f"container {name} of {pod.name} requests no {metric.resource}"
                 )
-        found[pod.name] = sum(pod.requests[name][metric.resource] for name in names)
-    return found
+        requests[pod.name] = sum(pod.requests[name][metric.resource] for name in names)
+    return requests
 
 
 def _as_replicas(pods: int, limits: Limits) -> int:

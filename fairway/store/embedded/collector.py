@@ -214,9 +214,9 @@ class Collector:
     async def _finish_definition(self, record: Record) -> None:
         places = self._instances(record.body())
         for place in places:
-            found = self._shelves.get(*place)
-            if found is not None and b'"deletionTimestamp"' not in found.raw:
-                await self._delete(place, Deletion(uid=found.uid))
+            known = self._shelves.get(*place)
+            if known is not None and b'"deletionTimestamp"' not in known.raw:
+                await self._delete(place, Deletion(uid=known.uid))
         if not self._instances(record.body()):
             await self._drop_finalizer((DEFINITIONS, record.name), _CLEANUP)
 

@@ -99,10 +99,10 @@ class SqliteJournal:
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=FULL")
         run("PRAGMA wal_autocheckpoint=4000")
-        (found,) = run("PRAGMA user_version").fetchone()
-        if found not in (0, _FORMAT):
-            raise InternalError(f"the data was written by another version (format {found})")
-        if found == _FORMAT:
+        (result,) = run("PRAGMA user_version").fetchone()
+        if result not in (0, _FORMAT):
+            raise InternalError(f"the data was written by another version (format {result})")
+        if result == _FORMAT:
             return  # nothing is written, so that a hub starts and is read though its disk is full
         run("BEGIN IMMEDIATE")
         run(_SCHEMA)

@@ -65,24 +65,24 @@ def answer(
     shelf = shelves.shelf((resource.group, resource.plural))
     before = history.undo(shelf.kind, where.version) if where.version < version else {}
     test = selects(selection, resource)
-    found: list[Stored] = []
+    result: list[Stored] = []
     last: Name | None = None
     names = _names(shelf, before, selection, where.after)
     for index, name in enumerate(names):
         record = before[name] if name in before else shelf.records.get(name)
         if record is None or not test(record):
             continue
-        if page.limit and len(found) == page.limit and last is not None:
+        if page.limit and len(result) == page.limit and last is not None:
             is_plain = not selection.labels and not selection.fields
             return Listing(
-                items=found,
+                items=result,
                 version=str(where.version),
                 continue_from=_render(_Token(where.version, *last)),
                 remaining=len(names) - index if is_plain else None,
             )
-        found.append(record.stored(resource))
+        result.append(record.stored(resource))
         last = name
-    return Listing(items=found, version=str(where.version))
+    return Listing(items=result, version=str(where.version))
 
 
 def _where(page: Page, version: int) -> _Where:

@@ -19,10 +19,10 @@ from fairway.store.interface import Deletion
 
 
 def details(resource: Resource, name: str) -> JsonObject:
-    found: JsonObject = {"name": name, "kind": resource.plural}
+    result: JsonObject = {"name": name, "kind": resource.plural}
     if resource.group:
-        found["group"] = resource.group
-    return found
+        result["group"] = resource.group
+    return result
 
 
 def not_found(resource: Resource, name: str) -> NotFound:
@@ -132,17 +132,17 @@ def check_preconditions(resource: Resource, old: Record, how: Deletion) -> None:
     if how.uid and how.uid != old.uid:
         raise _unmet(resource, old, "UID", how.uid, old.uid, "deleted and then recreated")
     if how.version and how.version != str(old.version):
-        found = str(old.version)
-        raise _unmet(resource, old, "ResourceVersion", how.version, found, "modified")
+        result = str(old.version)
+        raise _unmet(resource, old, "ResourceVersion", how.version, result, "modified")
 
 
 def _unmet(
-    resource: Resource, old: Record, what: str, asked: str, found: str, why: str
+    resource: Resource, old: Record, what: str, asked: str, other: str, why: str
 ) -> Conflict:
     name = old.name[1]
     return Conflict(
         f'Operation cannot be fulfilled on {resource.kind} "{name}": the {what} in the precondition'
-        f" ({asked}) does not match the {what} in record ({found})."
+        f" ({asked}) does not match the {what} in record ({other})."
         f" The object might have been {why}",
         details={**details(resource, name), "kind": resource.kind},
     )

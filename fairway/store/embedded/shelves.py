@@ -161,14 +161,14 @@ class Record:
         if self.shown[0] is not resource.schema:
             body = self.body()
             # On disk it is as no version has it, so writing it is never in vain.
-            found = self._saying(body, "") if prune(body, resource.schema) else None
-            self.shown = (resource.schema, found)
+            record = self._saying(body, "") if prune(body, resource.schema) else None
+            self.shown = (resource.schema, record)
         return self.shown[1] or self
 
     def _saying(self, body: JsonObject, kept_as: str) -> Record:
-        found = Record.of(body, self.version)
-        found.kept_as = kept_as
-        return found
+        record = Record.of(body, self.version)
+        record.kept_as = kept_as
+        return record
 
     def _body_in(self, resource: Resource) -> JsonObject:
         body = self.body()

@@ -143,9 +143,9 @@ def _variables(hub: str) -> dict[str, str]:
 
 def _note_in(variable: str) -> dict[str, tuple[str, str]]:
     """For each note: whether an object has it, and what it says."""
-    found = f"{variable}.metadata.annotations"
+    result = f"{variable}.metadata.annotations"
     return {
-        key: (f"has({found}) && '{key}' in {found}", f"{found}['{key}']")
+        key: (f"has({result}) && '{key}' in {result}", f"{result}['{key}']")
         for key in (CREATED_BY, SUBMITTED_BY)
     }
 

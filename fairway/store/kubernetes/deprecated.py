@@ -37,19 +37,21 @@ async def warn_of_deprecated(store: KubernetesStore, definitions: Iterable[JsonO
 
 def warning(definitions: Iterable[JsonObject]) -> Iterator[JsonObject]:
     """The policy and what puts it into effect; nothing where no field is deprecated."""
-    found = [
+    resources = [
         resource
         for each in definitions
         for resource in custom_resources(each)
         if resource.deprecated_fields
     ]
-    if not found:
+    if not resources:
         return
     policy, metadata = "ValidatingAdmissionPolicy", {"name": NAME}
     spec: JsonObject = {
         "failurePolicy": "Ignore",
-        "matchConstraints": {"resourceRules": [_matched(resource) for resource in found]},
-        "validations": [validation for resource in found for validation in _validations(resource)],
+        "matchConstraints": {"resourceRules": [_matched(resource) for resource in resources]},
+        "validations": [
+            validation for resource in resources for validation in _validations(resource)
+        ],
     }
     bound = {"policyName": NAME, "validationActions": ["Warn"]}
     yield {"apiVersion": API_VERSION, "kind": policy, "metadata": metadata, "spec": spec}
@@ -71,8 +73,8 @@ def _matched(resource: Resource) -> JsonObject:
 
 
 def _validations(resource: Resource) -> Iterator[JsonObject]:
-    told = json.dumps(resource.api_version), json.dumps(resource.kind)
-    another = f"object.apiVersion != {told[0]} || object.kind != {told[1]}"
+    names = json.dumps(resource.api_version), json.dumps(resource.kind)
+    another = f"object.apiVersion != {names[0]} || object.kind != {names[1]}"
     for field in resource.deprecated_fields:
         expression = f"{another} || !{_is_set('dyn(object)', field.steps)}"
         yield {"expression": expression, "message": str(field)}

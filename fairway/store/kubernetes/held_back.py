@@ -52,14 +52,14 @@ async def hold_back(store: KubernetesStore) -> None:
 
 def pairs(hub: str, kinds: Kinds | None = None) -> list[tuple[JsonObject, JsonObject]]:
     """Each policy with what puts it into effect, for a hub of this name."""
-    found = groups(kinds or built_in())
+    result = groups(kinds or built_in())
     return [
         (policy, _binding(policy))
         for policy in (
-            _writing(found),
-            _refusing(found, kinds or built_in()),
-            _keeping_status(found, hub, _MUTATING),
-            _keeping_status(found, hub, _VALIDATING),
+            _writing(result),
+            _refusing(result, kinds or built_in()),
+            _keeping_status(result, hub, _MUTATING),
+            _keeping_status(result, hub, _VALIDATING),
         )
     ]
 
@@ -129,17 +129,17 @@ def _is_of(group: Group) -> str:
 
 
 def _by_group(group: Group) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for api_version, name in group.kinds:
         served = api_version.rpartition("/")[0] + "/"
-        if name not in found.setdefault(served, []):
-            found[served].append(name)
-    return found
+        if name not in result.setdefault(served, []):
+            result[served].append(name)
+    return result
 
 
-def _matched(found: Iterable[Group], operations: Sequence[str], part: str = "") -> JsonObject:
+def _matched(items: Iterable[Group], operations: Sequence[str], part: str = "") -> JsonObject:
     plurals: dict[tuple[str, str], set[str]] = {}
-    for group in found:
+    for group in items:
         for api_version, name in group.kinds:
             resource = resource_of(api_version, name)
             place = plurals.setdefault((resource.group, resource.version), set())
@@ -159,8 +159,8 @@ def _matched(found: Iterable[Group], operations: Sequence[str], part: str = "") 
 # What is done with them.
 
 
-def _writing(found: Sequence[Group]) -> JsonObject:
-    possible = [group for group in found if group.means.is_possible]
+def _writing(groups: Sequence[Group]) -> JsonObject:
+    possible = [group for group in groups if group.means.is_possible]
     return {
         "apiVersion": API_VERSION,
         "kind": _MUTATING,
@@ -206,16 +206,16 @@ def _applied(means: Means) -> str:
     return value
 
 
-def _refusing(found: Sequence[Group], kinds: Kinds) -> JsonObject:
+def _refusing(groups: Sequence[Group], kinds: Kinds) -> JsonObject:
     return {
         "apiVersion": API_VERSION,
         "kind": _VALIDATING,
         "metadata": {"name": NAME},
         "spec": {
             "failurePolicy": "Fail",
-            "matchConstraints": _matched(found, ("CREATE", "UPDATE")),
+            "matchConstraints": _matched(groups, ("CREATE", "UPDATE")),
             "variables": _variables(),
-            "validations": [_validation(group, kinds) for group in found],
+            "validations": [_validation(group, kinds) for group in groups],
         },
     }
 
@@ -229,19 +229,19 @@ def _validation(group: Group, kinds: Kinds) -> JsonObject:
     api_version, name = group.kinds[0]
     kind = kinds.of({"apiVersion": api_version, "kind": name})
     assert kind is not None, "groups are made of known kinds"
-    told = advice(kind)
+    message = advice(kind)
     if not means.is_possible and len(group.kinds) > 1:
-        told = told.replace(f"a {name} cannot", "an object of this kind cannot")
+        message = message.replace(f"a {name} cannot", "an object of this kind cannot")
     return {
         "expression": f"!variables.isQueued || !{_is_of(group)} || {fine}",
-        "message": told,
+        "message": message,
         "reason": "Invalid",
     }
 
 
-def _keeping_status(found: Sequence[Group], hub: str, kind: str) -> JsonObject:
+def _keeping_status(groups: Sequence[Group], hub: str, kind: str) -> JsonObject:
     """Leaves a status to the hub: others' writes have no effect, or are refused on old servers."""
-    possible = [group for group in found if group.means.is_possible]
+    possible = [group for group in groups if group.means.is_possible]
     held = [f"{_is_of(group)} && {_is_held(group.means, 'object')}" for group in possible]
     others = f"request.userInfo.username != {json.dumps(hub)}"
     spec: JsonObject = {

@@ -62,28 +62,28 @@ class KubernetesStore:
         self, kind: ResourceKey, selection: Selection = EVERYTHING, page: Page = WHOLE
     ) -> Listing:
         if page.limit or page.continue_from or page.match == "Exact":
-            found = await self.api.page(kind, selection, page, read=trim.stored)
+            list_page = await self.api.page(kind, selection, page, read=trim.stored)
             return Listing(
-                items=[seen.value for seen in found.items],
-                version=found.version,
-                continue_from=found.continue_from,
-                remaining=found.remaining,
+                items=[seen.value for seen in list_page.items],
+                version=list_page.version,
+                continue_from=list_page.continue_from,
+                remaining=list_page.remaining,
             )
         for _ in range(_LISTS_MOST):
             try:
                 return await self._whole(kind, selection, page)
             except Expired:
                 continue
-        found = await self.api.page(kind, selection, page, read=trim.stored)
-        return Listing(items=[seen.value for seen in found.items], version=found.version)
+        list_page = await self.api.page(kind, selection, page, read=trim.stored)
+        return Listing(items=[seen.value for seen in list_page.items], version=list_page.version)
 
     async def _whole(self, kind: ResourceKey, selection: Selection, page: Page) -> Listing:
         """A list in pages, of which one at a time is held as the server sent it."""
         items: list[Stored] = []
         version = ""
-        async for found in self.api.pages(kind, selection, page, read=trim.stored):
-            items.extend(seen.value for seen in found.items)
-            version = found.version
+        async for list_page in self.api.pages(kind, selection, page, read=trim.stored):
+            items.extend(seen.value for seen in list_page.items)
+            version = list_page.version
         return Listing(items=items, version=version)
 
     async def watch(

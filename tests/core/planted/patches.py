@@ -62,8 +62,8 @@ PATCHES = (
     Patch(
         "nodes that are not ready get pods",
         "packing/eligibility.py",
-        "found: Mask = nodes.ready & _tolerated(",
-        "found: Mask = _tolerated(",
+        "mask: Mask = nodes.ready & _tolerated(",
+        "mask: Mask = _tolerated(",
         "test_fit_eligibility.py",
     ),
     Patch(

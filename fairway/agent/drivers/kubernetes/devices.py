@@ -126,7 +126,7 @@ class Devices:
         self._claims: dict[ObjectName, Allocation] = {}
         self._taken: Counter[Pool] = Counter()
 
-    def take_slice(self, name: str, told: Slice | None) -> set[str]:
+    def take_slice(self, name: str, said: Slice | None) -> set[str]:
         """The nodes that this is news of."""
         before = self._slices.pop(name, None)
         if before is not None:
@@ -136,22 +136,22 @@ class Devices:
             pool = (before.driver, before.pool)
             if all((slice_.driver, slice_.pool) != pool for slice_ in self._slices.values()):
                 self._node_of.pop(pool, None)
-        if told is not None:
-            self._slices[name] = told
-            self._of_node.setdefault(told.node, {})[name] = told
-            self._node_of[told.driver, told.pool] = told.node
-        return {slice_.node for slice_ in (before, told) if slice_ is not None and slice_.node}
+        if said is not None:
+            self._slices[name] = said
+            self._of_node.setdefault(said.node, {})[name] = said
+            self._node_of[said.driver, said.pool] = said.node
+        return {slice_.node for slice_ in (before, said) if slice_ is not None and slice_.node}
 
-    def take_claim(self, place: ObjectName, told: Allocation | None) -> set[str]:
+    def take_claim(self, place: ObjectName, claim: Allocation | None) -> set[str]:
         """The nodes that this is news of."""
         before = self._claims.pop(place, {})
-        if told:
-            self._claims[place] = told
+        if claim:
+            self._claims[place] = claim
         self._taken.subtract(before)
-        self._taken.update(told or {})
+        self._taken.update(claim or {})
         for pool in [pair for pair in before if not self._taken[pair]]:
             del self._taken[pool]
-        pools = {*before, *(told or {})}
+        pools = {*before, *(claim or {})}
         return {self._node_of[pool] for pool in pools if self._node_of.get(pool)}
 
     def models(self) -> set[str]:

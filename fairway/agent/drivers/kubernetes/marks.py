@@ -56,15 +56,15 @@ def marked(manifest: JsonObject, owner: Owner, **annotations: str) -> JsonObject
         WORK: label(owner.work),
         ATTEMPT: str(owner.attempt),
     }
-    told = {WORK: owner.work, **annotations}
+    own_annotations = {WORK: owner.work, **annotations}
     if owner.deletion:
-        told[DELETION] = owner.deletion
+        own_annotations[DELETION] = owner.deletion
     return {
         **manifest,
         "metadata": {
             **metadata,
             "labels": {**child(metadata, "labels"), **labels},
-            "annotations": {**child(metadata, "annotations"), **told},
+            "annotations": {**child(metadata, "annotations"), **own_annotations},
         },
     }
 
@@ -100,5 +100,5 @@ def stays(body: JsonObject) -> bool:
 
 
 def attempt_of(body: JsonObject) -> int:
-    told = text(body, "metadata", "labels", ATTEMPT)
-    return int(told) if told.isdecimal() else 0
+    label = text(body, "metadata", "labels", ATTEMPT)
+    return int(label) if label.isdecimal() else 0

@@ -154,13 +154,13 @@ def _allows(requirements: list[JsonObject], key: str, value: str) -> bool:
 
 def _values(requirements: list[JsonObject], key: str) -> list[str]:
     """The values that are listed for a key, and allowed by all that is said of it."""
-    found = {
+    result = {
         str(value)
         for requirement in requirements
         if requirement.get("key") == key and requirement.get("operator") == "In"
         for value in requirement.get("values") or ()
     }
-    return sorted(name for name in found if _allows(requirements, key, name))
+    return sorted(name for name in result if _allows(requirements, key, name))
 
 
 def _fixed(requirements: list[JsonObject]) -> dict[str, str]:
@@ -201,16 +201,16 @@ def _cluster_api(deployment: JsonObject) -> Iterator[ElasticPool]:
     )
 
 
-def _pairs(told: str) -> dict[str, str]:
+def _pairs(text: str) -> dict[str, str]:
     """Labels as they are written there: key=value,key=value."""
-    pairs = (part.partition("=") for part in told.split(",") if "=" in part)
+    pairs = (part.partition("=") for part in text.split(",") if "=" in part)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def _written_taints(told: str) -> Iterator[Taint]:
+def _written_taints(text: str) -> Iterator[Taint]:
     """Taints as they are written there: key=value:Effect,key=value:Effect."""
     plain: list[dict[str, Any]] = []
-    for part in told.split(","):
+    for part in text.split(","):
         what, _, effect = part.strip().rpartition(":")
         key, _, value = what.partition("=")
         plain.append({"key": key, "value": value, "effect": effect})

@@ -70,41 +70,41 @@ class ReadNode:
         self._shapes: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
 
     def __call__(self, raw: bytes) -> Node:
-        found = _decode(raw)
-        amounts = tuple(sorted(_amounts(found.status.allocatable).items()))
+        node = _decode(raw)
+        amounts = tuple(sorted(_amounts(node.status.allocatable).items()))
         ready = any(
             condition.type == "Ready" and condition.status == "True"
-            for condition in found.status.conditions
+            for condition in node.status.conditions
         )
         return Node(
             allocatable=self._shapes.setdefault(amounts, dict(amounts)),
             labels={
                 key: value
-                for key, value in found.metadata.labels.items()
+                for key, value in node.metadata.labels.items()
                 if not key.startswith(_UNTOLD_LABELS)
             },
-            taints=_taints(found.spec),
+            taints=_taints(node.spec),
             is_ready=ready,
         )
 
 
 def _amounts(allocatable: Mapping[str, Any]) -> dict[str, int]:
-    found = {}
+    amounts = {}
     for name, value in allocatable.items():
         try:
-            found[name] = Quantity.of(value).nanos
+            amounts[name] = Quantity.of(value).nanos
         except QuantityError:
             continue
-    return found
+    return amounts
 
 
 def _taints(spec: _Spec) -> tuple[Taint, ...]:
     """Its taints; a cordoned node has one for that, even before a controller has put it there."""
-    found = [
+    taints = [
         Taint(key=taint.key, value=taint.value[:_VALUE_MOST], effect=taint.effect)  # type: ignore[arg-type]  # checked next
         for taint in spec.taints
         if taint.effect in _EFFECTS
     ]
-    if spec.unschedulable and not any(taint.key == _UNSCHEDULABLE for taint in found):
-        found.append(Taint(key=_UNSCHEDULABLE, effect="NoSchedule"))
-    return tuple(found)
+    if spec.unschedulable and not any(taint.key == _UNSCHEDULABLE for taint in taints):
+        taints.append(Taint(key=_UNSCHEDULABLE, effect="NoSchedule"))
+    return tuple(taints)

@@ -54,10 +54,10 @@ class Ending:
                 await self.delete(key, body, kept.work)
             elif held:
                 served = await self._making.served(body)
-                found = await self._hands.patch(
+                patched = await self._hands.patch(
                     key_of_kind(served), key.name, held, key.namespace, kept.work
                 )
-                self._picture.take_object(key, found)
+                self._picture.take_object(key, patched)
 
     async def end_pods(
         self,
@@ -90,10 +90,10 @@ class Ending:
             await self._making.hand_over(key, body, other)
         elif marks.stays(body):
             served = await self._making.served(body)
-            found = await self._hands.patch(
+            patched = await self._hands.patch(
                 key_of_kind(served), key.name, marks.unmarked(), key.namespace, kept.work
             )
-            self._picture.take_object(key, found)
+            self._picture.take_object(key, patched)
         elif not _is_ending(body):
             await self.delete(key, body, kept.work)
 

@@ -92,12 +92,12 @@ class Making:
     async def served(self, body: JsonObject) -> Served:
         """The kind of an object in this cluster; Refused where it has no such kind."""
         try:
-            found = await self._discovery.of(body)
+            resource = await self._discovery.of(body)
         except UnknownKind as fault:
             raise Refused(str(fault)) from fault
-        if not found.namespaced:
-            raise Refused(f"kind: {found.kind} belongs to the whole cluster")
-        return found
+        if not resource.namespaced:
+            raise Refused(f"kind: {resource.kind} belongs to the whole cluster")
+        return resource
 
     async def _make(self, kept: Kept, work: Work, position: int, places: tuple[str, ...]) -> None:
         manifest = work.spec.manifests[position]
@@ -127,9 +127,9 @@ class Making:
     async def _look_at(
         self, kept: Kept, position: int, served: Served, key: ObjectKey, work: Work
     ) -> None:
-        found = await self._hands.get(key_of_kind(served), key.name, key.namespace, work)
-        if found is not None:
-            kept.looked_at[position] = found
+        stored = await self._hands.get(key_of_kind(served), key.name, key.namespace, work)
+        if stored is not None:
+            kept.looked_at[position] = stored
 
     async def _follow(self, served: Served) -> None:
         """Secrets are not followed: for that an agent would have to see everybody's."""
@@ -209,14 +209,14 @@ class Making:
     ) -> None:
         kind, name, namespace = key_of_kind(served), key.name, key.namespace
         if manifest.update == "ServerSideApply":
-            found = await self._hands.patch(
+            patched = await self._hands.patch(
                 kind, name, body, namespace, work, type="apply", force=manifest.force
             )
         elif there is None:
-            found = await self._hands.create(kind, body, namespace, work)
+            patched = await self._hands.create(kind, body, namespace, work)
         else:
-            found = await self._hands.patch(kind, name, body, namespace, work)
-        self._picture.take_object(key, found)
+            patched = await self._hands.patch(kind, name, body, namespace, work)
+        self._picture.take_object(key, patched)
 
     async def hand_over(self, key: ObjectKey, body: JsonObject, to: Kept) -> None:
         """Gives an object that another work needs as well to that work."""
@@ -225,10 +225,10 @@ class Making:
         owner = marks.Owner(cluster=self._cluster, work=to.name, attempt=attempt)
         patch = marks.marked({}, owner)
         served = await self.served(body)
-        found = await self._hands.patch(
+        patched = await self._hands.patch(
             key_of_kind(served), key.name, patch, key.namespace, to.work
         )
-        self._picture.take_object(key, found)
+        self._picture.take_object(key, patched)
 
     async def known_kinds(self) -> list[Served]:
         """The kinds of this cluster that works may be made of."""

@@ -160,8 +160,8 @@ class Opened:
         await self._api.close()
 
     async def _discover(self) -> None:
-        told = msgspec.json.decode(await self._api.read("/version"))
-        self._version = str(told.get("gitVersion", ""))[:64]
+        version = msgspec.json.decode(await self._api.read("/version"))
+        self._version = str(version.get("gitVersion", ""))[:64]
         self._kinds = await self.making.known_kinds()
         catalogue = await self._api.discovery.catalogue()
         self._groups = frozenset(resource.group for resource in catalogue.served)
@@ -236,13 +236,13 @@ class Opened:
         return 0.0 if self._silent_since is None else self._clock.now() - self._silent_since
 
     def observation(self) -> Observation:
-        found = self.offering.found()
+        match = self.offering.found()
         return Observation(
             nodes=self.picture.nodes_seen(),
             works=self.works.seen(),
             pools=self.offering.seen(),
-            offered=found.pools,
-            quotas=found.quotas,
+            offered=match.pools,
+            quotas=match.quotas,
             kinds=self._names,
             version=self._version,
             claims=self._claims,
@@ -251,8 +251,8 @@ class Opened:
     def _sum_up(self) -> None:
         """What is told of the cluster as a whole; worth the cost now and then only."""
         nodes = self.picture.nodes_seen()
-        found = scores(nodes, self.picture.used())
-        told = {PREFIX + name: str(value) for name, value in found.items()}
+        result = scores(nodes, self.picture.used())
+        labels = {PREFIX + name: str(value) for name, value in result.items()}
         models = {
             has.model
             for node in nodes
@@ -260,11 +260,11 @@ class Opened:
         }
         models |= self.picture.devices.models()
         if models:
-            told["fairway.dev/accelerators"] = ",".join(sorted(models)[:_MODELS_MOST])
+            labels["fairway.dev/accelerators"] = ",".join(sorted(models)[:_MODELS_MOST])
         if _KUEUE in self._groups:
-            told["fairway.dev/queued-by"] = _KUEUE
-        if told != self._claims:
-            self._claims = told
+            labels["fairway.dev/queued-by"] = _KUEUE
+        if labels != self._claims:
+            self._claims = labels
             self._changed()
 
     def _answered(self, work: str) -> None:

@@ -86,21 +86,21 @@ class Picture:
 
     def _look(self, name: str, node: Node) -> NodeSeen:
         has, used = self.devices.on(name)
-        told = self._found[1].labels_of(node) if self._found is not None else {}
+        labels = self._found[1].labels_of(node) if self._found is not None else {}
         return NodeSeen(
             name=name,
             allocatable={**node.allocatable, **has} if has else node.allocatable,
             others={**self._others.get(name, {}), **used},
-            labels={**node.labels, **told} if told else node.labels,
+            labels={**node.labels, **labels} if labels else node.labels,
             taints=node.taints,
             is_ready=node.is_ready,
         )
 
-    def take_slice(self, name: str, told: Slice | None) -> None:
-        self._take_devices(self.devices.take_slice(name, told))
+    def take_slice(self, name: str, slice_: Slice | None) -> None:
+        self._take_devices(self.devices.take_slice(name, slice_))
 
-    def take_claim(self, place: ObjectName, told: Allocation | None) -> None:
-        self._take_devices(self.devices.take_claim(place, told))
+    def take_claim(self, place: ObjectName, claim: Allocation | None) -> None:
+        self._take_devices(self.devices.take_claim(place, claim))
 
     def _take_devices(self, nodes: set[str]) -> None:
         changed = nodes & self.nodes.keys()
@@ -131,17 +131,17 @@ class Picture:
 
     # Pods.
 
-    def take_pod(self, place: ObjectName, told: Use | OwnPod | None) -> None:
+    def take_pod(self, place: ObjectName, pod: Use | OwnPod | None) -> None:
         before = self._known.pop(place, None)
-        if told is not None and told is not NO_USE:
-            self._known[place] = told
-        if before == told:
+        if pod is not None and pod is not NO_USE:
+            self._known[place] = pod
+        if before == pod:
             return
         self._count(before, -1)
-        self._count(told, +1)
-        for item in (before, told):
+        self._count(pod, +1)
+        for item in (before, pod):
             if isinstance(item, OwnPod):
-                self._place(place, item, is_there=item is told)
+                self._place(place, item, is_there=item is pod)
                 self._touched(item.work)
                 self._changed()
 
@@ -236,8 +236,8 @@ class Picture:
 
 
 def _version(body: JsonObject) -> int:
-    told = text(body, "metadata", "resourceVersion")
-    return int(told) if told.isdecimal() else 0
+    version = text(body, "metadata", "resourceVersion")
+    return int(version) if version.isdecimal() else 0
 
 
 def _uid(body: JsonObject) -> str:

@@ -117,8 +117,8 @@ class Reserving:
 
 
 def _digest(work: Work) -> str:
-    told = f"{work.metadata.name}/{work.spec.attempt}"
-    return sha256(told.encode()).hexdigest()[:12]
+    text = f"{work.metadata.name}/{work.spec.attempt}"
+    return sha256(text.encode()).hexdigest()[:12]
 
 
 def _security(spec: JsonObject) -> JsonObject:

@@ -48,30 +48,30 @@ class Metering:
             raise DriverFault(f"there is no work {work}")
         ours = self._picture.pods.get(kept.label, {}).values()
         names = {pod.seen.name for pod in ours if not pod.is_placeholder}
-        found: list[PodUsage] = []
+        pod_usages: list[PodUsage] = []
         for namespace in sorted({pod.namespace for pod in ours}):
             selection = Selection(namespace=namespace, labels=f"{WORK}={kept.label}")
             try:
-                found.extend(await self._told(selection, names))
+                pod_usages.extend(await self._told(selection, names))
             except Forbidden as fault:
                 raise Denied(str(fault)) from fault
             except NotFound as fault:
                 raise NotPossible("the cluster has no metrics API (metrics.k8s.io)") from fault
             except ApiError as fault:
                 raise DriverFault(f"the metrics API does not answer: {fault}") from fault
-        return tuple(found)
+        return tuple(pod_usages)
 
     async def _told(self, selection: Selection, names: set[str]) -> list[PodUsage]:
         path = path_of(MEASURED, namespace=selection.namespace)
         answer = _decode(await self._api.read(path, {"labelSelector": selection.labels}))
         measured = {text(entry, "metadata", "name"): entry for entry in listed(answer, "items")}
-        found = []
+        pod_usages = []
         async for page in self._api.pages(PODS, selection, read=_decode):
             for seen in page.items:
                 name = text(seen.value, "metadata", "name")
                 if name in names:
-                    found.append(pod_usage(seen.value, measured.get(name) or {}))
-        return found
+                    pod_usages.append(pod_usage(seen.value, measured.get(name) or {}))
+        return pod_usages
 
 
 def pod_usage(pod: Json, measured: Json) -> PodUsage:

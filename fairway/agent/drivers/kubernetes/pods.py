@@ -172,10 +172,10 @@ def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
 
 
 def _phase(pod: _Pod, status: JsonObject) -> PodPhase:
-    told = text(status, "phase")
-    if told == "Succeeded":
+    phase = text(status, "phase")
+    if phase == "Succeeded":
         return "Succeeded"
-    if told == "Failed":
+    if phase == "Failed":
         return "Failed"
     if pod.metadata.deletion_timestamp:
         return "Terminating"
@@ -188,14 +188,14 @@ def _since(pod: _Pod, status: JsonObject, phase: PodPhase) -> float:
     """Since when it is in its phase, as nearly as its status tells."""
     match phase:
         case "Pending":
-            told = ""
+            moment = ""
         case "Bound":
-            told = text(condition(status, "PodScheduled"), "lastTransitionTime")
+            moment = text(condition(status, "PodScheduled"), "lastTransitionTime")
         case "Terminating":
-            told = pod.metadata.deletion_timestamp
+            moment = pod.metadata.deletion_timestamp
         case _:
-            told = text(condition(status, "Ready"), "lastTransitionTime")
-    return _moment(told) or _moment(pod.metadata.creation_timestamp) or 0.0
+            moment = text(condition(status, "Ready"), "lastTransitionTime")
+    return _moment(moment) or _moment(pod.metadata.creation_timestamp) or 0.0
 
 
 def _life(status: JsonObject) -> tuple[float | None, float | None, int | None]:
@@ -225,5 +225,5 @@ def _most(moments: Sequence[float | None]) -> float | None:
     return max((moment for moment in moments if moment is not None), default=None)
 
 
-def _moment(told: str) -> float | None:
-    return parse_timestamp(told) if told else None
+def _moment(text: str) -> float | None:
+    return parse_timestamp(text) if text else None

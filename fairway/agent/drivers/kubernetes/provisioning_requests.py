@@ -154,9 +154,9 @@ class Provisioning:
                 tally = self._tallies.setdefault(request.pool, Tally())
                 tally.failures += 1
                 tally.fault = request.message
-        told = request or before
-        if told is not None and told != before:
-            self._answered(told.work)
+        changed = request or before
+        if changed is not None and changed != before:
+            self._answered(changed.work)
 
     # What works ask for.
 
@@ -266,5 +266,5 @@ def _namespace(work: Work) -> str:
 
 
 def _name(work: Work, pool: str) -> str:
-    told = f"{work.metadata.name}/{work.spec.attempt}/{pool}"
-    return f"fairway-{sha256(told.encode()).hexdigest()[:16]}"
+    text = f"{work.metadata.name}/{work.spec.attempt}/{pool}"
+    return f"fairway-{sha256(text.encode()).hexdigest()[:16]}"

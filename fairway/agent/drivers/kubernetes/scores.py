@@ -24,16 +24,16 @@ _SCALES = {
 
 def scores(nodes: tuple[NodeSeen, ...], used: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Each score by its name; of the best node, and of the whole cluster."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     usable = [node for node in nodes if node.is_ready and not _is_closed(node)]
     for short, (resource, unit, most) in _SCALES.items():
         free = [
             max(0, node.allocatable.get(resource, 0) - used.get(node.name, {}).get(resource, 0))
             for node in usable
         ]
-        found[f"{short}NodeAvailable"] = _score(max(free, default=0), unit, most)
-        found[f"{short}ClusterAvailable"] = _score(sum(free), unit, most)
-    return found
+        result[f"{short}NodeAvailable"] = _score(max(free, default=0), unit, most)
+        result[f"{short}ClusterAvailable"] = _score(sum(free), unit, most)
+    return result
 
 
 def _is_closed(node: NodeSeen) -> bool:

@@ -78,11 +78,11 @@ def pools_of(nodes: Iterable[Node]) -> list[Pool]:
     """Nodes by what they are; those with the most accelerators first."""
     several: dict[tuple[str, str, str, int, tuple[str, str] | None], list[Node]] = {}
     for node in nodes:
-        found = accelerators_of(node.labels, node.allocatable)
-        resource = found.resources[0] if found and found.resources else ""
+        accelerators = accelerators_of(node.labels, node.allocatable)
+        resource = accelerators.resources[0] if accelerators and accelerators.resources else ""
         each = node.allocatable.get(resource, 0) // _NANOS
         spot = next((pair for pair in _SPOT if node.labels.get(pair[0]) == pair[1]), None)
-        key = (_pool_name(node), found.model if found else "", resource, each, spot)
+        key = (_pool_name(node), accelerators.model if accelerators else "", resource, each, spot)
         several.setdefault(key, []).append(node)
     pools = [
         Pool(name=name, model=model, resource=resource, each=each, spot=spot, nodes=alike)
@@ -93,7 +93,7 @@ def pools_of(nodes: Iterable[Node]) -> list[Pool]:
 
 def flavors(pools: Iterable[Pool]) -> list[JsonObject]:
     """A Flavor for each model of accelerator, and one more where it can be had as spot."""
-    found: dict[str, JsonObject] = {}
+    result: dict[str, JsonObject] = {}
     for pool in pools:
         label = model_label(pool.nodes[0].labels)
         if not label or not pool.each:
@@ -106,8 +106,8 @@ def flavors(pools: Iterable[Pool]) -> list[JsonObject]:
             spec["nodeTaints"] = taints
             spec["tolerations"] = [{**taint, "operator": "Equal"} for taint in taints]
         identity = {"apiVersion": API_VERSION, "kind": "Flavor", "metadata": {"name": name}}
-        found.setdefault(name, {**identity, "spec": spec})
-    return list(found.values())
+        result.setdefault(name, {**identity, "spec": spec})
+    return list(result.values())
 
 
 def _told_by(node: Node, label: str) -> dict[str, str]:
@@ -131,14 +131,14 @@ def topology(nodes: Sequence[Node]) -> list[JsonObject]:
 
 def elastic_pools(pools: Iterable[Pool]) -> list[JsonObject]:
     """Pools by which the provider could be asked for nodes like those that are there."""
-    found: dict[str, JsonObject] = {}
+    result: dict[str, JsonObject] = {}
     for pool in pools:
         node = pool.nodes[0]
         label = next((name for name in _POOLS if node.labels.get(name)), "")
         if not label:
             continue
         kept = {ZONE, _INSTANCE, label, model_label(node.labels), *(pool.spot or ())[:1]}
-        found.setdefault(
+        result.setdefault(
             pool.name,
             {
                 "name": _name(pool.name),
@@ -151,7 +151,7 @@ def elastic_pools(pools: Iterable[Pool]) -> list[JsonObject]:
                 "countMax": len(pool.nodes),
             },
         )
-    return list(found.values())
+    return list(result.values())
 
 
 def _pool_name(node: Node) -> str:

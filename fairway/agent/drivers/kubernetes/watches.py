@@ -198,10 +198,10 @@ class Following:
 
     def _hear(self, raw: bytes) -> _NothingKept:
         """Passes a warning on; nothing of it is kept here, for there may be very many."""
-        told = msgspec.json.decode(raw, type=Warned)
-        reason = _AS_PODS_TELL.get(told.reason, told.reason)
-        trouble = Trouble(reason=reason, message=told.message[:_MESSAGE_MOST])
-        self._picture.take_trouble(told.involved_object.uid, trouble)
+        event = msgspec.json.decode(raw, type=Warned)
+        reason = _AS_PODS_TELL.get(event.reason, event.reason)
+        trouble = Trouble(reason=reason, message=event.message[:_MESSAGE_MOST])
+        self._picture.take_trouble(event.involved_object.uid, trouble)
         return _NOTHING
 
 

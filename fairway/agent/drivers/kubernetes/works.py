@@ -136,14 +136,14 @@ class Works:
 
     def pods(self, kept: Kept) -> list[PodSeen]:
         """Its pods, with what the cluster warned of where they do not say it themselves."""
-        found = []
+        result = []
         for other in self._picture.pods.get(kept.label, {}).values():
             pod = other.seen
             trouble = self._picture.trouble(other.uid)
             if trouble is not None and pod.phase in ("Pending", "Bound") and not pod.reason:
                 pod = with_fields(pod, reason=trouble.reason, message=trouble.message)
-            found.append(pod)
-        return found
+            result.append(pod)
+        return result
 
     def _look(self, kept: Kept) -> WorkSeen:
         work = kept.work
@@ -178,14 +178,14 @@ class Works:
 
     def _positions(self, kept: Kept) -> Iterator[tuple[int, JsonObject]]:
         """The objects of a work by the position of their manifests, in this order."""
-        found = self._picture.objects.get(kept.label, {})
+        positions = self._picture.objects.get(kept.label, {})
         if kept.work is None:
-            for at, body in enumerate(found.values()):
-                told = annotation(body, marks.POSITION)
-                yield int(told) if told.isdecimal() else at, body
+            for at, body in enumerate(positions.values()):
+                place = annotation(body, marks.POSITION)
+                yield int(place) if place.isdecimal() else at, body
             return
         for position, manifest in enumerate(kept.work.spec.manifests):
-            there = found.get(key_of(manifest.object)) or kept.looked_at.get(position)
+            there = positions.get(key_of(manifest.object)) or kept.looked_at.get(position)
             if there is not None:
                 yield position, there
 
@@ -206,11 +206,11 @@ class Works:
 
 def _held_by_others(body: JsonObject) -> str:
     """That something in the cluster keeps an object from running, though we said that it may."""
-    told: Mapping[str, object] = {
+    marks_of_others: Mapping[str, object] = {
         **child(body, "metadata", "labels"),
         **child(body, "metadata", "annotations"),
     }
-    queued = next((key for key in told if key.startswith(_KUEUE)), "")
+    queued = next((key for key in marks_of_others if key.startswith(_KUEUE)), "")
     gates = [text(gate, "name") for gate in child(body, "spec").get("schedulingGates") or ()]
     is_kueue = bool(queued) or any(gate.startswith(_KUEUE) for gate in gates)
     who = "Kueue in the cluster" if is_kueue else "something else in the cluster"

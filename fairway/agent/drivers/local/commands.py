@@ -33,15 +33,15 @@ def container_of(pod: LocalPod, name: str) -> Plain:
     """A container of a pod by name, or its first main one."""
     for container in pod.plan["containers"]:
         if container["name"] == name or (not name and container["role"] == "main"):
-            found: Plain = container
-            return found
+            result: Plain = container
+            return result
     raise DriverFault(f"the pod {pod.name} has no container {name}")
 
 
 def has_ended(pod: LocalPod, container: str) -> bool:
     pod.look()
-    told = pod.state.get("containers", {}).get(container, {})
-    return pod.is_over or told.get("state") == "ended"
+    state = pod.state.get("containers", {}).get(container, {})
+    return pod.is_over or state.get("state") == "ended"
 
 
 async def run_beside(

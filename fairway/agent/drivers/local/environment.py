@@ -42,10 +42,10 @@ class Surroundings:
 def expanded(value: str, variables: Mapping[str, str]) -> str:
     """A text with references to variables replaced."""
 
-    def replacement(found: re.Match[str]) -> str:
-        if found[0] == "$$":
+    def replacement(match: re.Match[str]) -> str:
+        if match[0] == "$$":
             return "$"
-        return variables.get(found[1], found[0])
+        return variables.get(match[1], match[0])
 
     return _REFERENCE.sub(replacement, value)
 
@@ -60,9 +60,9 @@ def environment(container: JsonObject, around: Surroundings, path: str) -> dict[
             variables[prefix + key] = value
     for index, variable in enumerate(listed(container, "env")):
         place = f"{path}.env[{index}]"
-        found = _value(variable, container, around, variables, place)
-        if found is not None:
-            variables[text(variable, "name")] = found
+        result = _value(variable, container, around, variables, place)
+        if result is not None:
+            variables[text(variable, "name")] = result
     return variables
 
 
@@ -87,20 +87,20 @@ def _value(
     raise PodFault(f"{place}: a local cluster does not know this source")
 
 
-def contents(found: JsonObject) -> dict[str, bytes]:
+def contents(body: JsonObject) -> dict[str, bytes]:
     """What a ConfigMap or a Secret holds, by key."""
-    plain = {**child(found, "data"), **child(found, "stringData")}
+    plain = {**child(body, "data"), **child(body, "stringData")}
     made = {key: str(value).encode() for key, value in plain.items()}
-    encoded = child(found, "binaryData")
-    if found.get("kind") == "Secret":
-        encoded = child(found, "data")
+    encoded = child(body, "binaryData")
+    if body.get("kind") == "Secret":
+        encoded = child(body, "data")
     for key, value in encoded.items():
-        if key in child(found, "stringData"):
+        if key in child(body, "stringData"):
             continue
         try:
             made[key] = base64.b64decode(str(value))
         except binascii.Error as fault:
-            raise PodFault(f"{found.get('kind')} {name_of(found)}: data[{key}]: {fault}") from fault
+            raise PodFault(f"{body.get('kind')} {name_of(body)}: data[{key}]: {fault}") from fault
     return made
 
 

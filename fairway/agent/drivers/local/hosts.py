@@ -56,14 +56,14 @@ class Hosts:
 
     def own_ports(self) -> list[Mention]:
         """Ports that a pod learns for itself, hence may be others; in a fixed order."""
-        found = {
+        result = {
             mention: None
             for pod in self._pods
             for container in (*listed(pod.spec, "initContainers"), *listed(pod.spec, "containers"))
             for mention in self._mentions(pod, container)
             if mention.pod == pod.name
         }
-        return list(found)
+        return list(result)
 
     def rewritten_environment(
         self, pod: str, variables: Sequence[JsonObject], ports: Mapping[Mention, int]
@@ -101,20 +101,20 @@ class Hosts:
         if self._pattern is None or not value:
             return value
 
-        def here(found: re.Match[str]) -> str:
-            if not _is_host(found, is_host=is_host):
-                return found[0]
-            mention = self._mention(found)
+        def here(match: re.Match[str]) -> str:
+            if not _is_host(match, is_host=is_host):
+                return match[0]
+            mention = self._mention(match)
             if mention is None:
                 return LOOPBACK
             return f"{LOOPBACK}:{ports.get(mention, mention.port)}"
 
         return self._pattern.sub(here, value)
 
-    def _mention(self, found: re.Match[str]) -> Mention | None:
-        if not found["port"]:
+    def _mention(self, match: re.Match[str]) -> Mention | None:
+        if not match["port"]:
             return None
-        name, port = found["name"], int(found["port"])
+        name, port = match["name"], int(match["port"])
         target = self._targets.get((name, port), port)
         return Mention(pod=self._pod_by_host[name], port=target)
 
@@ -129,15 +129,15 @@ class Hosts:
             values += [str(word) for word in words] if isinstance(words, list) else []
         for value in values if self._pattern is not None else ():
             assert self._pattern is not None
-            for found in self._pattern.finditer(value):
-                mention = self._mention(found)
+            for match in self._pattern.finditer(value):
+                mention = self._mention(match)
                 if mention is not None:
                     yield mention
 
     def _pairs(self, pod: str, variables: Sequence[JsonObject]) -> dict[str, Mention]:
         """The variables that hold the port of a host in another variable, and what they mean."""
         values = {text(variable, "name"): text(variable, "value") for variable in variables}
-        found = {}
+        pairs = {}
         for name, value in values.items():
             if not name.endswith("_PORT") or not value.isdecimal():
                 continue
@@ -147,10 +147,10 @@ class Hosts:
             )
             match = self._pattern.fullmatch(address) if self._pattern and address else None
             if address in _OWN:
-                found[name] = Mention(pod=pod, port=int(value))
+                pairs[name] = Mention(pod=pod, port=int(value))
             elif match is not None and not match["port"]:
-                found[name] = Mention(pod=self._pod_by_host[match["name"]], port=int(value))
-        return found
+                pairs[name] = Mention(pod=self._pod_by_host[match["name"]], port=int(value))
+        return pairs
 
 
 def free_ports(count: int, taken: Iterable[int], within: range = PORTS) -> list[int]:
@@ -159,14 +159,14 @@ def free_ports(count: int, taken: Iterable[int], within: range = PORTS) -> list[
     Each process begins elsewhere: another one on this machine may be giving ports away as well.
     """
     refused = set(taken)
-    found: list[int] = []
+    result: list[int] = []
     first = os.getpid() * 997 % len(within)
     for port in (*within[first:], *within[:first]):
-        if len(found) == count:
+        if len(result) == count:
             break
         if port not in refused and _is_free(port):
-            found.append(port)
-    return found
+            result.append(port)
+    return result
 
 
 def _is_free(port: int) -> bool:
@@ -183,29 +183,29 @@ def _names_host(name: str) -> bool:
     return bool(_HOST_WORDS.search(name)) and not name.upper().endswith("NAME")
 
 
-def _is_host(found: re.Match[str], *, is_host: bool) -> bool:
-    before, after = found.string[: found.start()], found.string[found.end() :]
-    if before.endswith("//") or found["port"]:
+def _is_host(match: re.Match[str], *, is_host: bool) -> bool:
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    if before.endswith("//") or match["port"]:
         return True
     if after.startswith("/"):
         return False  # a path
-    if found["domain"] or is_host:
+    if match["domain"] or is_host:
         return True
     flag = _LAST_WORD.search(before)
     return flag is not None and _names_host(flag[1])
 
 
 def _pod_by_host(pods: Sequence[Pod], services: Sequence[JsonObject]) -> dict[str, str]:
-    found = {}
+    result = {}
     for service in services:
         selector = child(service, "spec", "selector")
         first = next((pod.name for pod in pods if _selects(selector, pod)), "")
         if first:
-            found[name_of(service)] = first
+            result[name_of(service)] = first
     for pod in pods:
-        found[pod.name] = pod.name
-        found[text(pod.spec, "hostname") or pod.name] = pod.name
-    return found
+        result[pod.name] = pod.name
+        result[text(pod.spec, "hostname") or pod.name] = pod.name
+    return result
 
 
 def _selects(selector: JsonObject, pod: Pod) -> bool:

@@ -40,13 +40,13 @@ class Output:
 
     def more(self) -> list[bytes] | None:
         """What was written since; None once another run has begun."""
-        found = [data for _, data in self._read()]
+        result = [data for _, data in self._read()]
         if self._file is None or _inode(self._path) in (self._file.identity, 0):
-            return found
+            return result
         if _inode(self._older) != self._file.identity:
-            return found or None
+            return result or None
         self.close()  # the file was full, and a new one has begun
-        return found + [data for _, data in self._read()]
+        return result + [data for _, data in self._read()]
 
     def close(self) -> None:
         if self._file is not None:

@@ -63,13 +63,13 @@ def look(given: Mapping[str, Quantity], gpus: Sequence[Gpu], folder: Path) -> Ma
 
 def _found(gpus: Sequence[Gpu], folder: Path) -> dict[str, int]:
     disk = os.statvfs(folder)
-    found = {
+    result = {
         "cpu": _processors_nanos(),
         "memory": _memory_bytes() * NANO,
         "ephemeral-storage": disk.f_bavail * disk.f_frsize * NANO,
         "pods": PODS_MOST * NANO,
     }
-    return {**found, GPU: len(gpus) * NANO} if gpus else found
+    return {**result, GPU: len(gpus) * NANO} if gpus else result
 
 
 def _processors_nanos() -> int:
@@ -84,12 +84,12 @@ def _processors_nanos() -> int:
 
 
 def _memory_bytes() -> int:
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    result = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in ("memory.max", "memory/memory.limit_in_bytes"):
         text = _read(_GROUPS / limit)
         if text.isdecimal():
-            found = min(found, int(text))
-    return found
+            result = min(result, int(text))
+    return result
 
 
 def _read(path: Path) -> str:

@@ -189,13 +189,13 @@ def _surrounding(ground: Ground, folders: Sequence[volumes.VolumePlan]) -> dict[
 def _divided(containers: Sequence[JsonObject], share: Share) -> dict[str, dict[str, list[str]]]:
     """The pod's devices among its main containers, in order, by what each asks for."""
     left = {resource: list(names) for resource, names in share.devices.items()}
-    found: dict[str, dict[str, list[str]]] = {}
+    result: dict[str, dict[str, list[str]]] = {}
     for index, container in enumerate(containers):
-        own = found.setdefault(f"spec.containers[{index}]", {})
+        own = result.setdefault(f"spec.containers[{index}]", {})
         for resource, names in left.items():
             count = _asked(container, resource) // NANO
             own[resource], left[resource] = names[:count], names[count:]
-    return found
+    return result
 
 
 def _asked(container: JsonObject, resource: str) -> int:

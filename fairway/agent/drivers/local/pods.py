@@ -86,11 +86,11 @@ class LocalPod:
 
     def look(self) -> bool:
         """Reads the state again; whether it changed."""
-        found = read_json(self.folder / "state.json")
-        if found is None or found == self.state:
+        decoded = read_json(self.folder / "state.json")
+        if decoded is None or decoded == self.state:
             return False
-        self.state = found
-        self.pid = found.get("pid") or self.pid
+        self.state = decoded
+        self.pid = decoded.get("pid") or self.pid
         return True
 
     # The supervisor
@@ -265,10 +265,10 @@ def boot() -> str:
 def read_json(path: Path) -> Plain | None:
     """A file of ours; None where there is none, or what a crash of the machine left of it."""
     try:
-        found = json.loads(path.read_bytes())
+        decoded = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return decoded if isinstance(decoded, dict) else None
 
 
 def write_json(path: Path, value: Plain) -> None:

@@ -126,7 +126,7 @@ class Mounts:
     def rewritten(self, value: str) -> str:
         if self._pattern is None:
             return value
-        return self._pattern.sub(lambda found: str(self._folder_by_path[found[1]]), value)
+        return self._pattern.sub(lambda match: str(self._folder_by_path[match[1]]), value)
 
 
 def _host_folder(source: JsonObject, roots: Sequence[Path], path: str) -> Path:
@@ -140,10 +140,10 @@ def _files(volume: JsonObject, around: Surroundings, path: str) -> dict[str, byt
     if "emptyDir" in volume or volume.keys() == {"name"}:
         return {}
     if "projected" in volume:
-        found: dict[str, bytes] = {}
+        files: dict[str, bytes] = {}
         for index, source in enumerate(listed(volume, "projected", "sources")):
-            found.update(_source(source, around, f"{path}.projected.sources[{index}]"))
-        return found
+            files.update(_source(source, around, f"{path}.projected.sources[{index}]"))
+        return files
     return _source(volume, around, path)
 
 
@@ -168,15 +168,15 @@ def _chosen(source: JsonObject, kept: Mapping[str, JsonObject], path: str) -> di
     items = listed(source, "items")
     if not items:
         return {key: held[key] for key in held if _is_file_name(key)}
-    found = {}
+    result = {}
     for index, item in enumerate(items):
         key, place = text(item, "key"), text(item, "path")
         if key not in held:
             raise PodFault(f"{path}.items[{index}].key: there is no key {key!r} in {name!r}")
         if not _is_below(place):
             raise PodFault(f"{path}.items[{index}].path: {place!r} leaves the volume")
-        found[place] = held[key]
-    return found
+        result[place] = held[key]
+    return result
 
 
 def _downward(source: JsonObject, around: Surroundings, path: str) -> Iterator[tuple[str, bytes]]:

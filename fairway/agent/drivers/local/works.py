@@ -104,19 +104,19 @@ class Kept:
 
     @classmethod
     def load(cls, folder: Path) -> Kept | None:
-        found = read_json(folder / "work.json")
-        if found is None:
+        decoded = read_json(folder / "work.json")
+        if decoded is None:
             return None
-        following, stop = found["next"], found["stop"]
+        following, stop = decoded["next"], decoded["stop"]
         return cls(
             folder=folder,
-            work=codec.decode(found["work"], Work),
+            work=codec.decode(decoded["work"], Work),
             next=codec.decode(following, Work) if following else None,
             stop=(signal.Signals(stop[0]), float(stop[1])) if stop else None,
-            is_removed=found["is_removed"],
-            ports={Mention(pod=pod, port=port): here for pod, port, here in found["ports"]},
-            created=found["created"],
-            finals=found["finals"],
+            is_removed=decoded["is_removed"],
+            ports={Mention(pod=pod, port=port): here for pod, port, here in decoded["ports"]},
+            created=decoded["created"],
+            finals=decoded["finals"],
         )
 
 
@@ -160,8 +160,8 @@ def uid_of(*parts: str) -> str:
 
 def kept_objects(kept: Kept, kind: str) -> dict[str, JsonObject]:
     """Objects of one kind that travel with a work, by name."""
-    found = (manifest.object for manifest in kept.work.spec.manifests)
-    return {name_of(entry): entry for entry in found if entry.get("kind") == kind}
+    result = (manifest.object for manifest in kept.work.spec.manifests)
+    return {name_of(entry): entry for entry in result if entry.get("kind") == kind}
 
 
 def hosts_of(kept: Kept, find_kind: FindKind) -> Hosts:

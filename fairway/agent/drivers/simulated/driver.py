@@ -74,18 +74,18 @@ class SimulatedDriver:
 
     async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
         """What little a pod that does not exist has to say: when it started and ended."""
-        told = 0
+        shown = 0
         self._pod(query)
         yield b""
         while True:
             self._world.advance(self._clock.now())
             pod = self._pod(query)
             lines = _lines(pod)
-            if not told and query.tail_lines is not None:
-                told = max(0, len(lines) - query.tail_lines)
-            for line in lines[told:]:
+            if not shown and query.tail_lines is not None:
+                shown = max(0, len(lines) - query.tail_lines)
+            for line in lines[shown:]:
                 yield line
-            told = max(told, len(lines))
+            shown = max(shown, len(lines))
             if not query.follow or not pod.is_live:
                 return
             await self._clock.sleep(_FOLLOW_SECONDS)
@@ -143,10 +143,10 @@ class Worlds:
 
 
 def _lines(pod: LivePod) -> list[bytes]:
-    told = []
+    lines = []
     if pod.started_at is not None:
-        told.append(f"{timestamp(pod.started_at)} {pod.name} started on {pod.node_name}\n")
+        lines.append(f"{timestamp(pod.started_at)} {pod.name} started on {pod.node_name}\n")
     if pod.finished_at is not None:
         ended = "succeeded" if pod.phase == "Succeeded" else f"failed: {pod.message}"
-        told.append(f"{timestamp(pod.finished_at)} {pod.name} {ended}\n")
-    return [name.encode() for name in told]
+        lines.append(f"{timestamp(pod.finished_at)} {pod.name} {ended}\n")
+    return [name.encode() for name in lines]

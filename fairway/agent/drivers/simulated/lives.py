@@ -236,8 +236,8 @@ class Lives:
         per_hour = self.settings.faults.pod_failures_per_hour.nanos / 1e9
         if per_hour <= 0:
             return None
-        told = f"{self.settings.seed}/{pod.work}/{pod.name}/{pod.attempt}/{pod.restarts}"
-        return random.Random(told).expovariate(per_hour / _HOUR)  # noqa: S311 - a simulation
+        seed = f"{self.settings.seed}/{pod.work}/{pod.name}/{pod.attempt}/{pod.restarts}"
+        return random.Random(seed).expovariate(per_hour / _HOUR)  # noqa: S311 - a simulation
 
     def _leave_node(self, pod: LivePod, now: float) -> None:
         node = pod.node

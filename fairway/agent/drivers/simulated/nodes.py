@@ -231,10 +231,10 @@ def _holds(test: NodeRequirement, labels: Mapping[str, str]) -> bool:
 
 def _compares(test: NodeRequirement, value: str | None) -> bool:
     try:
-        found, bound = int(value or ""), int(test.values[0])
+        result, bound = int(value or ""), int(test.values[0])
     except (ValueError, IndexError):
         return False
-    return found > bound if test.operator == "Gt" else found < bound
+    return result > bound if test.operator == "Gt" else result < bound
 
 
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:

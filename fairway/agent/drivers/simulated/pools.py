@@ -19,15 +19,15 @@ from fairway.api.pools import ElasticPool, ProviderQuota
 
 def standing_nodes(pools: Iterable[SimulatedPool]) -> list[Node]:
     """The nodes of pools that are always there, with their topology domains as labels."""
-    found = []
+    nodes = []
     for pool in pools:
         shape = Amounts.of(pool.shape)
         for number in range(pool.count):
             name = f"{pool.name}-{number:04d}"
             domains = domains_of(pool, number)
             labels = {HOST_NAME: name, **pool.labels, **domains}
-            found.append(Node(name=name, allocatable=shape, labels=labels, taints=pool.taints))
-    return found
+            nodes.append(Node(name=name, allocatable=shape, labels=labels, taints=pool.taints))
+    return nodes
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,30 +98,30 @@ class ElasticPools:
     def ask(self, work: str, attempt: int, *, pool: str, count: int, now: float) -> str:
         """Orders what a work has not asked for yet in its attempt, which is `count` in all; says
         why if not all can come."""
-        found = self._pools.get(pool)
-        if found is None:
+        known = self._pools.get(pool)
+        if known is None:
             return f"there is no elastic pool {pool}"
         asked = self._asked.get((work, attempt, pool), 0)
         if count <= asked:
             return ""
         self._asked[work, attempt, pool] = count
-        unit = found.spec.unit
+        unit = known.spec.unit
         wanted = -(-(count - asked) // unit) * unit
-        left = found.spec.count_max - found.nodes - found.provisioning
-        if found.stock is not None:
-            left = min(left, found.stock)
-        left = min(left, self._left_of_quota(found.spec))
+        left = known.spec.count_max - known.nodes - known.provisioning
+        if known.stock is not None:
+            left = min(left, known.stock)
+        left = min(left, self._left_of_quota(known.spec))
         if self._is_out(pool, now):
             left = 0
         ordered = min(wanted, max(0, left) // unit * unit)
         if ordered:
-            self._order(found, ordered, now)
+            self._order(known, ordered, now)
         if ordered == wanted:
             return ""
-        found.failures += 1
-        found.fault = f"{ordered} of {wanted} nodes of {pool} can be had"
+        known.failures += 1
+        known.fault = f"{ordered} of {wanted} nodes of {pool} can be had"
         self._changed()
-        return found.fault
+        return known.fault
 
     def _order(self, pool: _Pool, count: int, now: float) -> None:
         if pool.stock is not None:

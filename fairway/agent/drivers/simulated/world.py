@@ -437,8 +437,8 @@ class World:
         if per_day <= 0:
             return
         self._doomed[node.name] += 1
-        told = f"{settings.seed}/{node.name}/{self._doomed[node.name]}"
-        chance = random.Random(told)  # noqa: S311 - a simulation
+        seed = f"{settings.seed}/{node.name}/{self._doomed[node.name]}"
+        chance = random.Random(seed)  # noqa: S311 - a simulation
         self.timers.at(
             now + chance.expovariate(per_day / _DAY), lambda moment: self.fail_node(node, moment)
         )

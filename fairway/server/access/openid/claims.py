@@ -43,17 +43,17 @@ def _demand(claims: Mapping[str, Any], settings: Settings) -> None:
 
 
 def _text(claims: Mapping[str, Any], claim: str) -> str:
-    found = claims.get(claim)
-    if not isinstance(found, str) or not found:
+    known = claims.get(claim)
+    if not isinstance(known, str) or not known:
         raise TokenRefused(f"the claim {claim}, which is to name the user, is missing or no text")
-    return found
+    return known
 
 
 def _groups(claims: Mapping[str, Any], settings: Settings) -> list[str]:
-    found = claims.get(settings.groups_claim) if settings.groups_claim else None
-    if found is None:
+    result = claims.get(settings.groups_claim) if settings.groups_claim else None
+    if result is None:
         return []
-    many = [found] if isinstance(found, str) else found
+    many = [result] if isinstance(result, str) else result
     if not isinstance(many, list) or not all(isinstance(item, str) for item in many):
         raise TokenRefused(
             f"the claim {settings.groups_claim} is neither a text nor a list of texts"

@@ -66,7 +66,7 @@ class Flow:
 
     async def exchange(self, *, redirect: str, code: str, verifier: str, nonce: str) -> SignedIn:
         """A token for the code with which somebody came back."""
-        found = await self._granted(
+        session = await self._granted(
             {
                 "grant_type": "authorization_code",
                 "code": code,
@@ -74,18 +74,18 @@ class Flow:
                 "code_verifier": verifier,
             }
         )
-        if not same(found.believed.nonce, nonce):
+        if not same(session.believed.nonce, nonce):
             raise TokenRefused("the token is not for this sign-in: its nonce is another")
-        return found
+        return session
 
     async def renew(self, refresh_token: str, subject: str) -> SignedIn:
         """A new token for somebody who is signed in."""
-        found = await self._granted(
+        session = await self._granted(
             {"grant_type": "refresh_token", "refresh_token": refresh_token}, refresh_token
         )
-        if found.believed.subject != subject:
+        if session.believed.subject != subject:
             raise TokenRefused("the new token is somebody else's")
-        return found
+        return session
 
     async def end(self, refresh_token: str, *, redirect: str) -> str:
         """Where to send somebody who signs out; empty: the provider has no such place.

@@ -195,9 +195,9 @@ def _object(payload: bytes) -> Mapping[str, Any]:
 
 
 def _moment(claims: Mapping[str, Any], claim: str) -> float | None:
-    found = claims.get(claim)
-    if found is None:
+    known = claims.get(claim)
+    if known is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, int | float):
+    if isinstance(known, bool) or not isinstance(known, int | float):
         raise TokenRefused(f"the claim {claim} is no time")
-    return float(found)
+    return float(known)

@@ -98,17 +98,17 @@ class Provider:
 
     async def keys(self, name: str) -> tuple[dict[str, Any], ...]:
         """The keys of that name, or all for none; ProviderFault where nobody can know."""
-        found = self._named(name)
-        if found:
+        targets = self._named(name)
+        if targets:
             is_old = self._clock.monotonic() - self._learned_at > _FRESH_SECONDS
             if is_old and self._may_ask:
                 self._ask()  # what is known serves meanwhile
-            return found
+            return targets
         await self._learn()
-        found = self._named(name)
-        if not found and self._fault:
+        targets = self._named(name)
+        if not targets and self._fault:
             raise ProviderFault(self._fault)
-        return found
+        return targets
 
     async def places(self) -> Places:
         """Where its parts are."""
@@ -169,8 +169,8 @@ class Provider:
         try:
             places = _read(await self._get(_described_at(self._settings.issuer)), Places)
             self._believe(places)
-            found = _read(await self._get(places.jwks_uri), _KeySet)
-            self._keys = tuple(found.keys[:_KEYS_MOST])
+            key_set = _read(await self._get(places.jwks_uri), _KeySet)
+            self._keys = tuple(key_set.keys[:_KEYS_MOST])
             self._places = places
             self._learned_at = self._clock.monotonic()
             if self._fault:

@@ -46,13 +46,13 @@ def hear_signals(numbers: Iterable[signal.Signals]) -> None:
 
 
 def read_signals(alarm: int) -> set[int]:
-    found: set[int] = set()
+    result: set[int] = set()
     while True:
         try:
             chunk = os.read(alarm, 4096)
         except BlockingIOError:
-            return found
-        found.update(chunk)
+            return result
+        result.update(chunk)
 
 
 def close_all_but(kept: set[int]) -> None:

@@ -346,12 +346,12 @@ class Supervisor:
     # What is told
 
     def write(self, *, is_last: bool = False) -> None:
-        told = self.told()
-        if told == self.last_written and not self.wake_is_due:
+        state = self.told()
+        if state == self.last_written and not self.wake_is_due:
             return
-        if told != self.last_written:
-            write_json("state.json", told, is_durable=is_last)
-            self.last_written = told
+        if state != self.last_written:
+            write_json("state.json", state, is_durable=is_last)
+            self.last_written = state
         self.wake()
 
     def told(self) -> Plain:

@@ -19,7 +19,7 @@ def adopt_orphans() -> None:
 
 def processes() -> dict[int, tuple[int, str]]:
     """The parent and the state of each process of the machine."""
-    found = {}
+    result = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - without pathlib, as above
         if not name.isdigit():
             continue
@@ -28,8 +28,8 @@ def processes() -> dict[int, tuple[int, str]]:
                 fields = file.read().rpartition(b")")[2].split()
         except OSError:
             continue
-        found[int(name)] = (int(fields[1]), fields[0].decode())
-    return found
+        result[int(name)] = (int(fields[1]), fields[0].decode())
+    return result
 
 
 def descendants(of: int, spare: set[int] | None = None) -> list[int]:
@@ -38,7 +38,7 @@ def descendants(of: int, spare: set[int] | None = None) -> list[int]:
     states = processes()
     for pid, (parent, _) in states.items():
         children.setdefault(parent, []).append(pid)
-    found: list[int] = []
+    result: list[int] = []
     ahead = list(children.get(of, ()))
     while ahead:
         pid = ahead.pop()
@@ -46,8 +46,8 @@ def descendants(of: int, spare: set[int] | None = None) -> list[int]:
             continue
         ahead.extend(children.get(pid, ()))
         if states[pid][1] not in "ZX":
-            found.append(pid)
-    return found
+            result.append(pid)
+    return result
 
 
 def end_descendants(of: int, spare: set[int] | None = None) -> bool:
