@@ -159,7 +159,7 @@ class Agent:
         works.followers.append(self._hear_work)
         clusters.followers.append(self._hear_cluster)
         parts = _Parts(hub, teller, tender, works, clusters, self._clock, self._settings.width)
-        works.listed.append(lambda: self._listed(parts))
+        works.listed.append(lambda: self._list(parts))
         return parts
 
     def _loops(self, parts: _Parts) -> tuple[Coroutine[Any, Any, None], ...]:
@@ -228,7 +228,7 @@ class Agent:
         parts.tender.knows_hub = True
         self._mark_all(parts)
 
-    def _listed(self, parts: _Parts) -> None:
+    def _list(self, parts: _Parts) -> None:
         """A hub that had to be asked for everything anew may be one that was restored."""
         if parts.tender.knows_hub:
             parts.teller.reports.tell_all()

@@ -70,12 +70,12 @@ def agent_part(observation: Observation, *, has: Amounts, free: Amounts) -> Json
             }
             for pool in observation.pools
         ],
-        **_offered("offeredPools", observation.offered),
-        **_offered("offeredQuotas", observation.quotas),
+        **_offer("offeredPools", observation.offered),
+        **_offer("offeredQuotas", observation.quotas),
     }
 
 
-def _offered(key: str, several: Sequence[ElasticPool | ProviderQuota]) -> JsonObject:
+def _offer(key: str, several: Sequence[ElasticPool | ProviderQuota]) -> JsonObject:
     """Left out where there are none: a hub of an earlier version knows nothing of them."""
     return {key: [to_plain(item) for item in several]} if several else {}
 

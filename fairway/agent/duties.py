@@ -71,7 +71,7 @@ def duty(standing: WorkFacts) -> Duty:
             return "PutBack"
         return "Remove" if standing.seen is not None else "Forget"
     if spec.tombstone:
-        return _buried(standing)
+        return _bury(standing)
     if ended is not None:
         return "Stop" if ended.reason == HUB_SILENT and has_live_pods(standing.seen) else "Nothing"
     if spec.desired == "Stop":
@@ -84,7 +84,7 @@ def duty(standing: WorkFacts) -> Duty:
     return "Apply"
 
 
-def _buried(standing: WorkFacts) -> Duty:
+def _bury(standing: WorkFacts) -> Duty:
     if standing.seen is not None:
         if has_live_pods(standing.seen):
             return "Stop"

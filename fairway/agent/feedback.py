@@ -120,7 +120,7 @@ def feedback_of(work: Work, seen: WorkSeen | None, before: Feedback, *, now: flo
         )
         for position, manifest in enumerate(work.spec.manifests)
     )
-    conditions = _lasting(_joined(manifests, moment, work.metadata.generation), before.conditions)
+    conditions = _lasting(_join(manifests, moment, work.metadata.generation), before.conditions)
     return Feedback(manifests=manifests, conditions=conditions)
 
 
@@ -134,7 +134,7 @@ def _manifest(
 ) -> ManifestStatus:
     body, fault = items
     made = [
-        _applied(body, fault, is_looked_at=manifest.update == "ReadOnly"),
+        _apply(body, fault, is_looked_at=manifest.update == "ReadOnly"),
         _available(body),
         *(_by_rule(rule, body) for rule in manifest.conditions if body is not None),
     ]
@@ -165,7 +165,7 @@ def _manifest(
 _Made = tuple[str, Status, str, str]
 
 
-def _applied(body: JsonObject | None, fault: str, *, is_looked_at: bool) -> _Made:
+def _apply(body: JsonObject | None, fault: str, *, is_looked_at: bool) -> _Made:
     if fault:
         return "Applied", "False", "AppliedManifestFailed", fault
     if body is None and not is_looked_at:
@@ -245,7 +245,7 @@ def _value(name: str, value: Any) -> FeedbackValue:
             return FeedbackValue(name=name, type="Json", value=said)
 
 
-def _joined(
+def _join(
     manifests: Sequence[ManifestStatus], moment: datetime, generation: int
 ) -> tuple[Condition, ...]:
     by_type: dict[str, list[Condition]] = {}

@@ -137,7 +137,7 @@ class Memory:
     async def _remember(self, *lines: _Line) -> None:
         self._lines.extend(encode(line) for line in lines)
         if self._is_inline:
-            self._write(self._taken())
+            self._write(self._take())
             return
         while self._lines:
             if self._writing is None:
@@ -148,11 +148,11 @@ class Memory:
 
     async def _write_out(self) -> None:
         try:
-            await asyncio.to_thread(self._write, self._taken())
+            await asyncio.to_thread(self._write, self._take())
         finally:
             self._writing = None
 
-    def _taken(self) -> list[bytes]:
+    def _take(self) -> list[bytes]:
         lines, self._lines = self._lines, []
         return lines
 

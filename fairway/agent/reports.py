@@ -218,8 +218,8 @@ class Reports:
                     pod_set=pod_set,
                     attempt=attempt,
                     requests=requests(name, pod_set),
-                    bound=_counted(counts.bound),
-                    terminating=_counted(counts.terminating),
+                    bound=_count(counts.bound),
+                    terminating=_count(counts.terminating),
                     pending=counts.pending,
                 )
                 for (pod_set, attempt), counts in sorted(by_set.items())
@@ -242,7 +242,7 @@ class Reports:
         spec = report.spec
         chunk.spent += len(spec.nodes.names) + len(spec.works) + len(spec.states) + 1
         name = report_name(self._cluster, number, is_difference=True)
-        return _named(spec, name)
+        return _name(spec, name)
 
     def _changes(
         self, number: int, chunk: _Chunk, whole: ClusterReport, now: float
@@ -293,7 +293,7 @@ class Reports:
             states=tuple(chunk.states[name] for name in sorted(chunk.states)),
             pools=self._pools if number == 0 else (),
         )
-        return _named(spec, report_name(self._cluster, number))
+        return _name(spec, report_name(self._cluster, number))
 
 
 @dataclass(slots=True)
@@ -303,14 +303,14 @@ class _Counts:
     pending: int = 0
 
 
-def _counted(column: Mapping[int, int]) -> PodCounts | None:
+def _count(column: Mapping[int, int]) -> PodCounts | None:
     if not column:
         return None
     rows = sorted(column)
     return PodCounts(nodes=tuple(rows), counts=tuple(column[row] for row in rows))
 
 
-def _named(spec: ClusterReportSpec, name: str) -> ClusterReport:
+def _name(spec: ClusterReportSpec, name: str) -> ClusterReport:
     return ClusterReport(metadata=ObjectMeta(name=name), spec=spec)
 
 

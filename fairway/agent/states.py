@@ -111,7 +111,7 @@ def _running(
         return replace(
             state, phase="Failed", reason="Vanished", message=message, finished_at=finished
         )
-    ended = _ended(state, parts, pods, spec, now)
+    ended = _end(state, parts, pods, spec, now)
     if ended is not None:
         return ended
     if state.ready_at is None and _is_ready(parts, pods, spec):
@@ -133,7 +133,7 @@ def _parts(spec: WorkSpec, seen: WorkSeen, find_kind: FindKind) -> Iterator[_Par
             yield kind, body, kind.read(body)
 
 
-def _ended(
+def _end(
     state: WorkState,
     parts: Sequence[_Part],
     pods: Sequence[PodSeen],

@@ -174,7 +174,7 @@ class Tender:
                 case _:
                     await self._driver.remove(name)
         except DriverFault as fault:
-            return self._failed(name, fault)
+            return self._fail(name, fault)
         finally:
             self._sight.touch(name)
         self._asked[name] = (what, now)
@@ -182,7 +182,7 @@ class Tender:
         self._teller.fault(name, "")
         return self._next_look(name, kept) if what == "Apply" else now + _PATIENCE_SECONDS
 
-    def _failed(self, name: str, fault: DriverFault) -> float:
+    def _fail(self, name: str, fault: DriverFault) -> float:
         failures, _ = self._failures.get(name, (0, 0.0))
         delay = min(self.settings.retry_seconds * 2.0**failures, self.settings.retry_seconds_max)
         again_at = self._clock.now() + delay

@@ -127,7 +127,7 @@ def _convert(data: Mapping[str, Any], kind: type[T]) -> T:
 
 
 def _invalid(data: Any, kind: type[Object], fault: msgspec.ValidationError) -> Invalid:
-    said, path = _parted(fault)
+    said, path = _part(fault)
     if _ANY_KEY in path and isinstance(data, Mapping):
         path = _with_key(data, kind, path)
     metadata = data.get("metadata") if isinstance(data, Mapping) else None
@@ -136,7 +136,7 @@ def _invalid(data: Any, kind: type[Object], fault: msgspec.ValidationError) -> I
     return Invalid.of(kind.__name__, kind.api_group, str(name or ""), [field_error])
 
 
-def _parted(fault: msgspec.ValidationError) -> tuple[str, str]:
+def _part(fault: msgspec.ValidationError) -> tuple[str, str]:
     """What msgspec says, and the path that it says it of."""
     match = _PATH.fullmatch(str(fault))
     said, path = (match[1], match[2]) if match else (str(fault), "")
@@ -151,7 +151,7 @@ def _with_key(data: Mapping[str, Any], kind: type[Object], path: str) -> str:
         try:
             _convert(_only(data, steps, key), kind)
         except msgspec.ValidationError as fault:
-            if _parted(fault)[1] == path:
+            if _part(fault)[1] == path:
                 return f"{before}[{key}]{after}"
     return path
 

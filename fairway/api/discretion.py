@@ -168,7 +168,7 @@ def _without(value: Any, hidden: Container[str]) -> Any:
     """The net below: texts that were made too early."""
     match value:
         case str():
-            return _PATHS.sub(lambda match: _masked(match[0], hidden), value)
+            return _PATHS.sub(lambda match: _mask(match[0], hidden), value)
         case dict():
             return {field: _without(other, hidden) for field, other in value.items()}
         case list():
@@ -177,7 +177,7 @@ def _without(value: Any, hidden: Container[str]) -> Any:
             return value
 
 
-def _masked(path: str, hidden: Container[str]) -> str:
+def _mask(path: str, hidden: Container[str]) -> str:
     """A path without names; what may be one is looked up, since texts and names may be many."""
     result, *rest = path.split("/")
     for part in rest:

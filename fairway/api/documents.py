@@ -58,7 +58,7 @@ class Document:
 
 def read_documents(text: str | bytes, source: str = "") -> list[Document]:
     """All objects of a text in order; lists are taken apart, and empty documents left out."""
-    decoded = _decoded(text, source)
+    decoded = _decode(text, source)
     result = None
     if decoded.lstrip()[:1] in ("{", "["):
         result = _read_json(decoded, source)
@@ -69,14 +69,14 @@ def read_documents(text: str | bytes, source: str = "") -> list[Document]:
 
 def read_value(text: str | bytes) -> Any:
     """The one value of a text, whatever it is; what a server takes as a body."""
-    decoded = _decoded(text, "")
+    decoded = _decode(text, "")
     result = list(_Reader(decoded, "").documents())
     if len(result) != 1:
         raise ManifestError(f"one document is expected, and there are {len(result)}")
     return result[0][0]
 
 
-def _decoded(text: str | bytes, source: str) -> str:
+def _decode(text: str | bytes, source: str) -> str:
     if isinstance(text, str):
         return text
     try:
@@ -176,15 +176,15 @@ class _Reader:
             said = getattr(fault, "reason", "") or "the text is not YAML"
             raise ManifestError(f"{_place(self._source, 1)}: {said}") from fault
 
-    def _refused(self, event: yaml.Event, why: str) -> ManifestError:
+    def _refuse(self, event: yaml.Event, why: str) -> ManifestError:
         return ManifestError(f"{_place(self._source, _line(event))}: {why}")
 
     def _value(self, event: yaml.Event, depth: int) -> Any:
         if depth > _DEPTH_MAX:
-            raise self._refused(event, f"nested deeper than {_DEPTH_MAX} levels")
+            raise self._refuse(event, f"nested deeper than {_DEPTH_MAX} levels")
         match event:
             case yaml.AliasEvent():
-                return self._aliased(event)
+                return self._resolve_alias(event)
             case yaml.ScalarEvent():
                 value = self._scalar(event)
             case yaml.SequenceStartEvent():
@@ -192,25 +192,25 @@ class _Reader:
             case yaml.MappingStartEvent():
                 value = self._mapping(depth)
             case _:
-                raise self._refused(event, "the text is not YAML")
+                raise self._refuse(event, "the text is not YAML")
         if event.anchor:
             self._anchors[event.anchor] = value
         return value
 
-    def _aliased(self, event: yaml.AliasEvent) -> Any:
+    def _resolve_alias(self, event: yaml.AliasEvent) -> Any:
         if event.anchor not in self._anchors:
-            raise self._refused(event, f"alias *{event.anchor} has no anchor before it")
-        return self._copied(self._anchors[event.anchor], event)
+            raise self._refuse(event, f"alias *{event.anchor} has no anchor before it")
+        return self._copy(self._anchors[event.anchor], event)
 
-    def _copied(self, value: Any, event: yaml.Event) -> Any:
+    def _copy(self, value: Any, event: yaml.Event) -> Any:
         self._budget -= 1
         if self._budget < 0:
-            raise self._refused(event, f"aliases grow beyond {_ALIASED_NODES_MAX} values")
+            raise self._refuse(event, f"aliases grow beyond {_ALIASED_NODES_MAX} values")
         match value:
             case dict():
-                return {key: self._copied(part, event) for key, part in value.items()}
+                return {key: self._copy(part, event) for key, part in value.items()}
             case list():
-                return [self._copied(part, event) for part in value]
+                return [self._copy(part, event) for part in value]
             case _:
                 return value
 
@@ -229,12 +229,12 @@ class _Reader:
             if isinstance(event, yaml.MappingEndEvent):
                 break
             if not isinstance(event, yaml.ScalarEvent):
-                raise self._refused(event, "a key must be text")
+                raise self._refuse(event, "a key must be text")
             value = self._value(next(self._events), depth + 1)
             if event.value == "<<" and not event.style:
                 merged = self._merge(event, value) | merged
             elif event.value in result:
-                raise self._refused(event, f"key {event.value!r} is there twice")
+                raise self._refuse(event, f"key {event.value!r} is there twice")
             else:
                 result[event.value] = value
         return merged | result
@@ -244,7 +244,7 @@ class _Reader:
         together: JsonObject = {}
         for item in value if isinstance(value, list) else [value]:
             if not isinstance(item, dict):
-                raise self._refused(event, "<< merges mappings only")
+                raise self._refuse(event, "<< merges mappings only")
             together = item | together
         return together
 
@@ -256,11 +256,11 @@ class _Reader:
         if tag is not None and tag not in (
             f"{_TAG}{name}" for name in ("int", "float", "bool", "null")
         ):
-            raise self._refused(event, f"tag {tag} is not of JSON")
+            raise self._refuse(event, f"tag {tag} is not of JSON")
         if text in _WORDS:
             return _WORDS[text]
         if _NOT_JSON.fullmatch(text):
-            raise self._refused(event, f"{text} is not a JSON number")
+            raise self._refuse(event, f"{text} is not a JSON number")
         return _number(text)
 
 

@@ -38,7 +38,7 @@ def work_namespace(cluster: str) -> str:
     label = _NOT_IN_LABELS.sub("-", plain)
     if label == plain and len(label) <= _LABEL_MOST:
         return label
-    return _shortened(label, _LABEL_MOST, of=plain)
+    return _shorten(label, _LABEL_MOST, of=plain)
 
 
 def work_name(namespace: str, name: str) -> str:
@@ -47,7 +47,7 @@ def work_name(namespace: str, name: str) -> str:
     A namespace holds no dot, so two workloads never share a name.
     """
     plain = f"{namespace}.{name}"
-    return plain if len(plain) <= _NAME_MOST else _shortened(plain, _NAME_MOST, of=plain)
+    return plain if len(plain) <= _NAME_MOST else _shorten(plain, _NAME_MOST, of=plain)
 
 
 def native_workload_name(kind: str, name: str) -> str:
@@ -58,7 +58,7 @@ def native_workload_name(kind: str, name: str) -> str:
 def revision_name(rollout: str, mark: str) -> str:
     """The object with a revision that a Rollout keeps."""
     plain = f"{rollout}-{mark}"
-    return plain if len(plain) <= _NAME_MOST else _shortened(plain, _NAME_MOST, of=plain)
+    return plain if len(plain) <= _NAME_MOST else _shorten(plain, _NAME_MOST, of=plain)
 
 
 def namespace_and_name(workload: str) -> tuple[str, str]:
@@ -71,10 +71,10 @@ def report_name(cluster: str, chunk: int, *, is_difference: bool = False) -> str
     """The report on one chunk of a cluster: the whole one, or what changed since."""
     end = f"-{chunk}-difference" if is_difference else f"-{chunk}"
     most = _NAME_MOST - len(end)
-    return (cluster if len(cluster) <= most else _shortened(cluster, most, of=cluster)) + end
+    return (cluster if len(cluster) <= most else _shorten(cluster, most, of=cluster)) + end
 
 
-def _shortened(text: str, most: int, *, of: str) -> str:
+def _shorten(text: str, most: int, *, of: str) -> str:
     digest = sha256(of.encode()).hexdigest()[:_HASH_LENGTH]
     kept = text[: most - _HASH_LENGTH - 1].rstrip("-.")
     return f"{kept}-{digest}"

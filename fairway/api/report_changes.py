@@ -46,7 +46,7 @@ def ordered(report: ClusterReport) -> ClusterReport:
     order = sorted(range(len(names)), key=lambda at: names[at])
     nodes = spec.nodes
     if not _is_ordered(nodes):
-        nodes = _selected([spec.nodes], [(0, at) for at in order])
+        nodes = _select([spec.nodes], [(0, at) for at in order])
     moves = {before: after for after, before in enumerate(order)}
     return replace(
         report,
@@ -160,7 +160,7 @@ def _works_by_name(works: Iterable[WorkPods]) -> dict[str, list[WorkPods]]:
 def _ordered_works(works: Iterable[WorkPods], moves: _Moves) -> tuple[WorkPods, ...]:
     """Works by name, with the positions that their nodes have now; nodes that left are left out."""
     moved = (
-        replace(work, bound=_moved(work.bound, moves), terminating=_moved(work.terminating, moves))
+        replace(work, bound=_move(work.bound, moves), terminating=_move(work.terminating, moves))
         for work in works
     )
     telling = (pods for pods in moved if pods.bound or pods.terminating or pods.pending)
@@ -179,7 +179,7 @@ def _moved_works(
     return _ordered_works(works, moves)
 
 
-def _moved(pods: PodCounts | None, moves: _Moves) -> PodCounts | None:
+def _move(pods: PodCounts | None, moves: _Moves) -> PodCounts | None:
     if pods is None:
         return None
     counts: dict[int, int] = {}
@@ -209,7 +209,7 @@ def _applied_nodes(before: NodeColumns, changes: ClusterReportSpec) -> NodeColum
     for name in changes.removed_nodes:
         picks.pop(name, None)
     picks.update({name: (1, at) for at, name in enumerate(changes.nodes.names)})
-    return _selected([before, changes.nodes], [picks[name] for name in sorted(picks)])
+    return _select([before, changes.nodes], [picks[name] for name in sorted(picks)])
 
 
 def _changed_nodes(before: NodeColumns, after: NodeColumns) -> NodeColumns:
@@ -218,7 +218,7 @@ def _changed_nodes(before: NodeColumns, after: NodeColumns) -> NodeColumns:
         return NodeColumns()
     known, now = _rows(before, after), _rows(after, before)
     changed = [at for at, name in enumerate(after.names) if known.get(name) != now[name]]
-    return _selected([after], [(0, at) for at in changed])
+    return _select([after], [(0, at) for at in changed])
 
 
 def _rows(nodes: NodeColumns, other: NodeColumns) -> dict[str, tuple[Any, ...]]:
@@ -241,7 +241,7 @@ def _changed_units(before: NodeColumns, after: NodeColumns) -> bool:
     return False
 
 
-def _selected(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> NodeColumns:
+def _select(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> NodeColumns:
     """The picked nodes as one table, without columns that say nothing."""
     ready = _readiness(tables, picks)
     taints = _taints(tables, picks)
@@ -259,7 +259,7 @@ def _selected(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> NodeColu
 
 
 def _is_ordered(nodes: NodeColumns) -> bool:
-    """Whether `_selected` would change nothing; most reports come so, and this is quick to see."""
+    """Whether `_select` would change nothing; most reports come so, and this is quick to see."""
     keys = [label.key for label in nodes.labels]
     resources = [amount.resource for amount in nodes.amounts]
     shared = [device.resource for device in nodes.devices]

@@ -54,7 +54,7 @@ def _whole(kind: type[Object]) -> Schema:
     required = []
     for field in info.fields:
         if field.name in ("spec", "status"):
-            properties[field.name] = _described(field.type, has_defaults=field.name == "spec")
+            properties[field.name] = _describe(field.type, has_defaults=field.name == "spec")
             if field.required:
                 required.append(field.name)
     schema: Schema = {"type": "object", "description": _sentence(kind), "properties": properties}
@@ -67,7 +67,7 @@ def _whole(kind: type[Object]) -> Schema:
 def _struct(info: inspect.StructType, has_defaults: bool) -> Schema:
     properties: Schema = {}
     for field in info.fields:
-        part = _described(field.type, has_defaults)
+        part = _describe(field.type, has_defaults)
         is_leaving = any(rule["rule"] == AS_BEFORE for rule in part.get(RULES, ()))
         assert not (is_leaving and field.required), f"{field.name} is deprecated and required"
         default = _shown_default(field) if has_defaults and not is_leaving else None
@@ -88,22 +88,22 @@ def _add_rules(schema: Schema, kind: type) -> None:
         schema[RULES] = [rule.as_json() for rule in declared]
 
 
-def _described(kind: inspect.Type, has_defaults: bool) -> Schema:
+def _describe(kind: inspect.Type, has_defaults: bool) -> Schema:
     """The schema of a value, with the limits that annotations add to it."""
     match kind:
         case inspect.Metadata():
-            result, more = _described(kind.type, has_defaults), kind.extra_json_schema or {}
+            result, more = _describe(kind.type, has_defaults), kind.extra_json_schema or {}
             rules = [*result.get(RULES, ()), *more.get(RULES, ())]
             return result | more | ({RULES: rules} if rules else {})
         case inspect.UnionType():
             given = [type_ for type_ in kind.types if not isinstance(type_, inspect.NoneType)]
             assert len(given) == 1, "a field is of one type, or absent"
-            return _described(given[0], has_defaults)
+            return _describe(given[0], has_defaults)
         case inspect.StructType():
             return _struct(kind, has_defaults)
         case inspect.VarTupleType():
             # Defaults inside lists would look like drift to tools that compare lists whole.
-            return {"type": "array", "items": _described(kind.item_type, has_defaults=False)}
+            return {"type": "array", "items": _describe(kind.item_type, has_defaults=False)}
         case inspect.DictType():
             return _mapping(kind, has_defaults)
         case _:
@@ -116,7 +116,7 @@ def _mapping(kind: inspect.DictType, has_defaults: bool) -> Schema:
     # Structural schemas cannot limit keys, so the limits of key types are left out.
     return {
         "type": "object",
-        "additionalProperties": _described(kind.value_type, has_defaults),
+        "additionalProperties": _describe(kind.value_type, has_defaults),
     }
 
 

@@ -106,16 +106,16 @@ _OPERATORS = {"=": "in", "==": "in", "!=": "notin", ">": "gt", "<": "lt"}
 def _label_requirement(part: str) -> Requirement:
     if match := _SETS.fullmatch(part):
         values = frozenset(value.strip() for value in match["values"].split(","))
-        return _checked(Requirement(match["key"], match["operator"], values))
+        return _check(Requirement(match["key"], match["operator"], values))
     if match := _COMPARES.fullmatch(part):
         operator = _OPERATORS[match["operator"]]
-        return _checked(Requirement(match["key"], operator, frozenset({match["value"]})))
+        return _check(Requirement(match["key"], operator, frozenset({match["value"]})))
     if part.startswith("!"):
-        return _checked(Requirement(part[1:].strip(), "absent"))
-    return _checked(Requirement(part, "exists"))
+        return _check(Requirement(part[1:].strip(), "absent"))
+    return _check(Requirement(part, "exists"))
 
 
-def _checked(requirement: Requirement) -> Requirement:
+def _check(requirement: Requirement) -> Requirement:
     if not is_label_key(requirement.key):
         raise BadRequest(f"unable to parse requirement: invalid label key {requirement.key!r}")
     if requirement.operator in ("gt", "lt"):

@@ -98,12 +98,12 @@ def _spec(
         here, there = passage.by_version[was], passage.by_version[to]
         part = {field: left.pop(field) for field in here.fields if field in left}
         known = {field: noted[field] for field in there.fields if field in noted}
-        if known and same(_reached(here, known), part):
+        if known and same(_reach(here, known), part):
             made.update(known)
             continue
-        reached = _reached(there, part)
+        reached = _reach(there, part)
         made.update(reached)
-        if not same(_reached(here, reached), part):
+        if not same(_reach(here, reached), part):
             unsaid.update(part)
     ours = {field for passage in passages for field in passage.by_version[was].fields}
     theirs = {field for passage in passages for field in passage.by_version[to].fields}
@@ -113,7 +113,7 @@ def _spec(
     return {**left, **made}, unsaid
 
 
-def _reached(side: Side, part: JsonObject) -> JsonObject:
+def _reach(side: Side, part: JsonObject) -> JsonObject:
     """A part as this side says it; nothing, where it cannot be read."""
     try:
         return side.reach(part) if part else {}
@@ -155,7 +155,7 @@ class _Notes:
 # Flavors.
 
 
-def _gathered(field: str, names: Mapping[str, str]) -> Turn:
+def _gather(field: str, names: Mapping[str, str]) -> Turn:
     """Several fields as parts of one."""
     return lambda part: {field: {names[name]: value for name, value in part.items()}}
 
@@ -166,11 +166,11 @@ def _spread(field: str, names: Mapping[str, str]) -> Turn:
     return lambda part: {back[name]: value for name, value in part[field].items()}
 
 
-def _grouped(field: str, names: Mapping[str, str]) -> Passage:
+def _group(field: str, names: Mapping[str, str]) -> Passage:
     return Passage(
         by_version={
             VERSION: Side(fields=tuple(names), reach=_spread(field, names)),
-            flavor_v1beta1.VERSION: Side(fields=(field,), reach=_gathered(field, names)),
+            flavor_v1beta1.VERSION: Side(fields=(field,), reach=_gather(field, names)),
         }
     )
 
@@ -186,33 +186,33 @@ def _bought(part: JsonObject) -> JsonObject:
     return {"capacity": _CAPACITY[value]}
 
 
-def _interrupted(part: JsonObject) -> JsonObject:
+def _interrupt(part: JsonObject) -> JsonObject:
     return {"interruptible": _INTERRUPTIBLE[part["capacity"]]}
 
 
-def _listed(part: JsonObject) -> JsonObject:
+def _list(part: JsonObject) -> JsonObject:
     """Prices in the order of their names: a map has none that lasts."""
     prices = sorted(part["prices"].items())
     return {"prices": [{"resource": name, "perHour": price} for name, price in prices]}
 
 
-def _mapped(part: JsonObject) -> JsonObject:
+def _map(part: JsonObject) -> JsonObject:
     return {"prices": {price["resource"]: price["perHour"] for price in part["prices"]}}
 
 
 _FLAVOR = (
-    _grouped("nodes", {"nodeLabels": "labels", "nodeTaints": "taints"}),
-    _grouped("clusters", {"clusterLabels": "labels"}),
+    _group("nodes", {"nodeLabels": "labels", "nodeTaints": "taints"}),
+    _group("clusters", {"clusterLabels": "labels"}),
     Passage(
         by_version={
-            VERSION: Side(fields=("interruptible",), reach=_interrupted),
+            VERSION: Side(fields=("interruptible",), reach=_interrupt),
             flavor_v1beta1.VERSION: Side(fields=("capacity",), reach=_bought),
         }
     ),
     Passage(
         by_version={
-            VERSION: Side(fields=("prices",), reach=_mapped),
-            flavor_v1beta1.VERSION: Side(fields=("prices",), reach=_listed),
+            VERSION: Side(fields=("prices",), reach=_map),
+            flavor_v1beta1.VERSION: Side(fields=("prices",), reach=_list),
         }
     ),
 )

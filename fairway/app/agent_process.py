@@ -136,7 +136,7 @@ async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None
     streams = KubeApi(desk.streams(membership), clock)
     store = KubernetesStore(hub)
     kinds = LiveKinds(built_in())
-    rules = _followed(store, kinds, clock)
+    rules = _follow(store, kinds, clock)
     agents = _agents(store, options, membership.cluster, kinds, clock)
     options.tell(f"Looking after {membership.cluster} for {membership.server}.")
     try:
@@ -258,7 +258,7 @@ def _agents(
     return Agents(store, make, clock=clock, only=name)
 
 
-def _followed(store: Store, kinds: LiveKinds, clock: Clock) -> Mirror:
+def _follow(store: Store, kinds: LiveKinds, clock: Clock) -> Mirror:
     """Keeps the kinds to the hub's rules."""
     mirror = Mirror(store, KIND_RULES, clock=clock)
     rules: dict[Name, KindRule] = {}

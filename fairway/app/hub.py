@@ -83,7 +83,7 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
     """Runs a hub for as long as the context lasts; ends it in order, losing nothing."""
     clock = clock or SystemClock()
     options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    async with _backed(options, clock) as backing:
+    async with _open_store(options, clock) as backing:
         if options.has_demo:
             await load_demo(backing.store, backing.catalogue)
         audit_log = AuditLog(options.data / "audit.log")
@@ -100,8 +100,8 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
             api.questions.is_deciding = options.has_controllers
             audit_log.start()
             async with (
-                _served(backing, api, options, clock) as served,
-                _controlled(backing.store, api, options, clock, served) as (plane, agents),
+                _serve(backing, api, options, clock) as served,
+                _run_controllers(backing.store, api, options, clock, served) as (plane, agents),
             ):
                 yield Hub(
                     url=served.url,
@@ -119,7 +119,7 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
 
 
 @asynccontextmanager
-async def _backed(options: HubOptions, clock: Clock) -> AsyncIterator[Backing]:
+async def _open_store(options: HubOptions, clock: Clock) -> AsyncIterator[Backing]:
     """The store of a hub, ready, for as long as the context lasts."""
     if options.kubernetes is not None:
         remote = open_kubernetes(options.kubernetes, clock)
@@ -148,7 +148,7 @@ class _Served:
 
 
 @asynccontextmanager
-async def _controlled(
+async def _run_controllers(
     store: Store, api: Api, options: HubOptions, clock: Clock, served: _Served
 ) -> AsyncIterator[tuple[ControlPlane | None, Agents | None]]:
     """Controllers and agents, for as long as the context lasts."""
@@ -234,7 +234,7 @@ def _identity() -> str:
 
 
 @asynccontextmanager
-async def _served(
+async def _serve(
     backing: Backing, api: Api, options: HubOptions, clock: Clock
 ) -> AsyncIterator[_Served]:
     """The API over HTTPS, for as long as the context lasts."""

@@ -65,7 +65,7 @@ def apply(
     for obj in objects:
         try:
             target = of_object(session, obj)
-            obj = _placed(obj, target)  # noqa: PLW2901 - the same object, at home
+            obj = _place(obj, target)  # noqa: PLW2901 - the same object, at home
             before = _before(session.client, target)
             after = session.client.apply(
                 obj, force=force_conflicts, dry_run=dry_run == "server", manager=field_manager
@@ -88,7 +88,7 @@ def _order(obj: Object) -> int:
     return FIRST.index(obj["kind"]) if obj["kind"] in FIRST else len(FIRST)
 
 
-def _placed(obj: Object, target: Target) -> Object:
+def _place(obj: Object, target: Target) -> Object:
     if target.namespace is None:
         return obj
     return {**obj, "metadata": {**obj["metadata"], "namespace": target.namespace}}
@@ -146,13 +146,13 @@ def _await_definition(session: Session, target: Target) -> None:
     """A kind is served a moment after its definition is made; objects of it may come next."""
     client = session.client
     try:
-        client.loop.run(_established(client.asynchronous, target))
+        client.loop.run(_establish(client.asynchronous, target))
     except TimeoutError:
         say(f"warning: {target.label} is not established after {ESTABLISH_SECONDS:.0f} seconds")
     client.asynchronous.discovery.forget()
 
 
-async def _established(client: AsyncClient, target: Target) -> None:
+async def _establish(client: AsyncClient, target: Target) -> None:
     scope = Scope(fields=f"metadata.name={target.name}")
     async with asyncio.timeout(ESTABLISH_SECONDS):
         async for event in client.watch(target.served, scope=scope):

@@ -64,7 +64,7 @@ def _edit(session: Session, target: Target) -> None:
                 raise Failure(f"edit given up, nothing was changed: {reasons[-1]}")
             text = written
             try:
-                session.client.replace(_parsed(written, obj))
+                session.client.replace(_parse(written, obj))
             except ApiError as error:
                 reasons = ["", f"Refused ({error.reason}):", *error.message.splitlines()]
                 continue
@@ -80,7 +80,7 @@ def _text(obj: Object) -> str:
     return to_yaml(render_objects.ordered(shown))
 
 
-def _parsed(text: str, before: Object) -> Object:
+def _parse(text: str, before: Object) -> Object:
     objects = parse_manifest(text, "the edited text")
     if len(objects) != 1:
         raise Failure("the edited text must hold exactly one object")

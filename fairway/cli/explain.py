@@ -106,8 +106,8 @@ def _lines(
         yield ""
     whole = document.resolve(schema)
     yield Text("DESCRIPTION:", style="bold")
-    yield from _wrapped(str(whole.get("description") or "<empty>"), 4)
-    yield from _wrapped(_limits(whole), 4)
+    yield from _wrap(str(whole.get("description") or "<empty>"), 4)
+    yield from _wrap(_limits(whole), 4)
     fields = document.fields(schema)
     if not fields:
         return
@@ -135,8 +135,8 @@ def _fields(
                 yield from _fields(document, field, indent + 2, True, seen | {kind})
             continue
         whole = document.resolve(field)
-        yield from _wrapped(str(whole.get("description") or ""), indent + 2)
-        yield from _wrapped(_limits(whole), indent + 2)
+        yield from _wrap(str(whole.get("description") or ""), indent + 2)
+        yield from _wrap(_limits(whole), indent + 2)
         yield ""
 
 
@@ -154,7 +154,7 @@ def _limits(schema: Object) -> str:
     return " ".join(said)
 
 
-def _wrapped(text: str, indent: int) -> Iterator[str]:
+def _wrap(text: str, indent: int) -> Iterator[str]:
     width = min(terminal.width(), 100) - indent if terminal.is_rich() else 80 - indent
     for paragraph in text.splitlines():
         for line in textwrap.wrap(paragraph, max(width, 20)):

@@ -75,11 +75,11 @@ def _decisions(session: Session, limit: int, workload: Object | None) -> list[Ob
 
 
 def _row(now: float, step: Object) -> list[str]:
-    where, said = _told(step)
+    where, said = _describe(step)
     return [stamp(now), str(step["action"]), str(step["workload"]), where, said]
 
 
-def _told(step: Object) -> tuple[str, str]:
+def _describe(step: Object) -> tuple[str, str]:
     """Where a step takes place, and what there is to say of it."""
     reasons = "; ".join(str(reason["message"]) for reason in step.get("reasons") or ())
     placements = step.get("placements") or ()
@@ -117,7 +117,7 @@ def _pods(placements: Sequence[Object]) -> str:
 def _show_attempts(workload: Object, *, with_headings: bool) -> None:
     status = workloads.status_of(workload)
     past: list[Object] = list(status.get("history") or ())
-    rows = [_attempt(value, _resumed(past, at, status)) for at, value in enumerate(past)]
+    rows = [_attempt(value, _resume(past, at, status)) for at, value in enumerate(past)]
     if claim := status.get("claim"):
         clusters = ",".join(workloads.clusters_of(workload))
         started = claim.get("readyAt")
@@ -130,7 +130,7 @@ def _show_attempts(workload: Object, *, with_headings: bool) -> None:
         terminal.write([f"{workloads.name_of(workload)} {workloads.line(workload)}.", ""])
 
 
-def _resumed(past: Sequence[Object], at: int, status: Object) -> str:
+def _resume(past: Sequence[Object], at: int, status: Object) -> str:
     """When the attempt after one began."""
     if at + 1 < len(past):
         return str(past[at + 1].get("startedAt") or "")

@@ -73,7 +73,7 @@ def label(
         overwrites=overwrite,
         is_dry=dry_run == "server",
     )
-    return _mark(_chosen(current(), objects, everything, selector), marking)
+    return _mark(_choose(current(), objects, everything, selector), marking)
 
 
 @click.command(cls=Command, examples=ANNOTATE_EXAMPLES)
@@ -96,7 +96,7 @@ def annotate(
         overwrites=overwrite,
         is_dry=dry_run == "server",
     )
-    return _mark(_chosen(current(), objects, everything, selector), marking)
+    return _mark(_choose(current(), objects, everything, selector), marking)
 
 
 @click.command(cls=Command, examples=PATCH_EXAMPLES)
@@ -125,7 +125,7 @@ def patch(
     """Change some fields of an object."""
     session = current()
     body = _read_patch(Path(patch_file).read_text() if patch_file else text)
-    for target in _chosen(session, words, False, ""):
+    for target in _choose(session, words, False, ""):
         forms = [PatchType[form.upper()]] if form else [PatchType.STRATEGIC, PatchType.MERGE]
         before = session.client.get(target.served, target.name, namespace=target.namespace)
         after = _patch(session, target, body, forms, subresource, dry_run == "server")
@@ -146,7 +146,7 @@ def patch(
 def scale(*, words: tuple[str, ...], replicas: int, current_replicas: int | None) -> int:
     """Set the number of replicas."""
     session = current()
-    for target in _chosen(session, words, False, ""):
+    for target in _choose(session, words, False, ""):
         if "scale" not in target.served.subresources:
             raise Failure(f"{target.served.qualified} cannot be scaled")
         if current_replicas is not None:
@@ -161,7 +161,7 @@ def scale(*, words: tuple[str, ...], replicas: int, current_replicas: int | None
     return 0
 
 
-def _chosen(
+def _choose(
     session: Session, words: Sequence[str], everything: bool, selector: str
 ) -> list[Target]:
     targets = parse(session, words)

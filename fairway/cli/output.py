@@ -130,7 +130,7 @@ async def _copy_pod(source: Source, where: PodAt, *, called: str, follow: bool) 
         query["pod"] = where.pod
     if follow:
         query["follow"] = "true"
-    write = _prefixed(f"[{called}] ") if called else _write
+    write = _prefix(f"[{called}] ") if called else _write
     name = workloads.name_of(source.workload)
     while True:
         try:
@@ -166,7 +166,7 @@ def _write(chunk: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _prefixed(prefix: str) -> Callable[[bytes], None]:
+def _prefix(prefix: str) -> Callable[[bytes], None]:
     """Writes whole lines with a prefix; an empty chunk is the end, and writes what is left."""
     rest = b""
 

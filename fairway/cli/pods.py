@@ -31,7 +31,7 @@ def pods(*, word: str, cluster: str, output: str, no_headers: bool) -> int:
     """List the pods of a workload: where each is, what it does, and what is wrong with it."""
     session = current()
     workload = workloads.find(session, word)
-    result = _asked(session, workload, cluster)
+    result = _ask(session, workload, cluster)
     if output not in {"table", "wide"}:
         click.echo(render_objects.render(output, [result], is_single=True))
         return 0
@@ -46,7 +46,7 @@ def pods(*, word: str, cluster: str, output: str, no_headers: bool) -> int:
     return 0
 
 
-def _asked(session: Session, workload: Object, cluster: str) -> Object:
+def _ask(session: Session, workload: Object, cluster: str) -> Object:
     """All pages in one; clusters as the first page tells of them."""
     result: Object = {"clusters": [], "pods": []}
     query = {"limit": str(PAGE)} | ({"cluster": cluster} if cluster else {})

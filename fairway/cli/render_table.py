@@ -103,7 +103,7 @@ def plain_lines(grid: Grid, layout: Layout, *, with_headings: bool = True) -> li
 
 def rich_layout(grid: Grid, limit: int, before: Layout | None = None) -> Layout:
     """Widths for a terminal; later rows may widen columns as long as the line has room."""
-    texts = [[cell.plain for cell in row] for row in _styled(grid)]
+    texts = [[cell.plain for cell in row] for row in _style(grid)]
     if before is not None:
         grown = _widest(texts, before.widths)
         return Layout(grown, before.gap) if _length(grown, before.gap) <= limit else before
@@ -120,7 +120,7 @@ def rich_lines(grid: Grid, layout: Layout, *, with_headings: bool = True) -> lis
         cut = [_cut(text, size) for text, size in zip(grid.headings, layout.widths, strict=True)]
         head = layout.gap.join(_pad(cut, layout.widths)).rstrip()
         lines.append(Text(head, style="dim"))
-    for row in _styled(grid):
+    for row in _style(grid):
         lines += _row_lines(row, layout, wraps=grid.headings[-1] in SENTENCES)
     return lines
 
@@ -170,7 +170,7 @@ def _row_lines(row: Sequence[Text], layout: Layout, *, wraps: bool) -> list[Text
     return [line.append_text(first), *(Text(" " * start).append_text(part) for part in rest)]
 
 
-def _styled(grid: Grid) -> list[list[Text]]:
+def _style(grid: Grid) -> list[list[Text]]:
     return [
         [_cell(heading, cell) for heading, cell in zip(grid.headings, row, strict=True)]
         for row in grid.rows

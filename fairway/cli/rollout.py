@@ -66,7 +66,7 @@ def history(*, name: str, revision: int) -> int:
     session = current()
     match = find(session, name)
     if revision:
-        template = _template(session, match, _noted(match, revision))
+        template = _template(session, match, _note(match, revision))
         terminal.write([f"{_label(match)} with revision #{revision}"])
         click.echo(to_yaml(template).rstrip("\n"))
         return 0
@@ -147,7 +147,7 @@ def undo(*, name: str, to_revision: int, dry_run: str) -> int:
     """
     session = current()
     match = find(session, name)
-    note = _noted(match, to_revision) if to_revision else _before(match)
+    note = _note(match, to_revision) if to_revision else _before(match)
     if note.mark == match.status.target:
         label = f"{_label(match)} skipped rollback (current template already matches"
         terminal.write([f"{label} revision {note.revision})"])
@@ -163,7 +163,7 @@ def _before(rollout: Rollout) -> RevisionNote:
     return rollout.status.history[-2]
 
 
-def _noted(rollout: Rollout, revision: int) -> RevisionNote:
+def _note(rollout: Rollout, revision: int) -> RevisionNote:
     for other in rollout.status.history:
         if other.revision == revision:
             return other

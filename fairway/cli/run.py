@@ -151,13 +151,13 @@ def _attend(session: Session, made: Object, *, is_quiet: bool, removes: bool) ->
     try:
         ended = follow.follow(session, [made], wish)[0]
     except KeyboardInterrupt:
-        return _interrupted(session, made)
+        return _interrupt(session, made)
     if removes:
         session.client.delete(WORKLOADS, name, namespace=made["metadata"]["namespace"])
     return workloads.exit_code(ended, of_program=True)
 
 
-def _interrupted(session: Session, made: Object) -> int:
+def _interrupt(session: Session, made: Object) -> int:
     """Cancels it or leaves it be, as the person says; a second interrupt means cancel."""
     name = workloads.name_of(made)
     say("")

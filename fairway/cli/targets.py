@@ -35,7 +35,7 @@ def parse(session: Session, words: Sequence[str]) -> list[Target]:
     if not words:
         raise click.UsageError("Say which kind, such as `workloads`, or `workload/train`.")
     if any("/" in word for word in words):
-        return [_slashed(session, word) for word in words]
+        return [_parse_slash(session, word) for word in words]
     kinds = [served for word in words[0].split(",") for served in expand(session, word)]
     if len(words) == 1:
         return [Target(served=served, namespace=_home(session, served)) for served in kinds]
@@ -99,7 +99,7 @@ def named(
     return result
 
 
-def _slashed(session: Session, word: str) -> Target:
+def _parse_slash(session: Session, word: str) -> Target:
     kind, slash, name = word.partition("/")
     if not slash or not kind or not name or "/" in name:
         raise Failure(f"write every object as KIND/NAME; this one is not: {word}")

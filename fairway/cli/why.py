@@ -57,7 +57,7 @@ def lines(workload: Object, body: Object) -> Iterator[Text | str]:
     """An explanation for people."""
     if body.get("state") == "Runs":
         yield _sentence(workload, workloads.line(workload, with_time=True))
-        yield from _tried(body)  # for replicas that have no place yet
+        yield from _try_(body)  # for replicas that have no place yet
         return
     if body.get("state") in {"Starts", "Impossible"}:
         yield _sentence(workload, str(body.get("message") or ""))
@@ -66,7 +66,7 @@ def lines(workload: Object, body: Object) -> Iterator[Text | str]:
     yield _sentence(workload, f"waits in queue {queue}" if queue else "waits")
     yield ""
     yield from _facts(body)
-    yield from _tried(body)
+    yield from _try_(body)
     if remedies := body.get("remedies"):
         yield ""
         yield Text("What would help:", style="bold")
@@ -101,7 +101,7 @@ def _expected(expected: Object, start: float, now: float) -> str:
     return f"{when}, when {because} ends" if because else when
 
 
-def _tried(body: Object) -> Iterator[Text | str]:
+def _try_(body: Object) -> Iterator[Text | str]:
     """Each reason once, under the rung of the ladder that it was met on."""
     by_rung: dict[str, dict[str, None]] = {}
     for reason in body.get("reasons") or ():

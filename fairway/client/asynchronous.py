@@ -100,7 +100,7 @@ class AsyncClient:
         as_table: bool = False,
     ) -> Object:
         """One object; or its table of one row."""
-        served = await self._served(kind)
+        served = await self._serve(kind)
         path = served.path(
             name, namespace=self._namespace(served, namespace), subresource=subresource
         )
@@ -155,7 +155,7 @@ class AsyncClient:
         self, kind: str | Served, *, scope: Scope = EVERYTHING, page_size: int = PAGE_SIZE
     ) -> Listing:
         """All objects in a scope, read page by page at one version."""
-        served = await self._served(kind)
+        served = await self._serve(kind)
         items: list[Object] = []
         token = ""
         while True:
@@ -169,7 +169,7 @@ class AsyncClient:
         self, kind: str | Served, *, scope: Scope = EVERYTHING, limit: int = 0, token: str = ""
     ) -> Listing:
         """One page of a list; pass `continue_token` back for the next."""
-        served = await self._served(kind)
+        served = await self._serve(kind)
         answer = await self._calls.json(_list_request(served, scope, limit, token, JSON))
         metadata = answer.get("metadata") or {}
         items: list[Object] = answer.get("items") or []
@@ -195,7 +195,7 @@ class AsyncClient:
 
         Rows bring the metadata of their objects, or all of them on demand.
         """
-        served = await self._served(kind)
+        served = await self._serve(kind)
         token, rows = "", list[Object]()
         while True:
             request = _list_request(served, scope, page_size, token, TABLE)
@@ -221,7 +221,7 @@ class AsyncClient:
         Without a version: all there is as ADDED, a BOOKMARK, then changes; lists again by itself
         when it must. With one: changes after it; raises `Expired` when the server forgot it.
         """
-        served = await self._served(kind)
+        served = await self._serve(kind)
         if resource_version:
             accept = TABLE if as_table else JSON
             events = self._watching.resume(served, resource_version, scope=scope, accept=accept)
@@ -269,7 +269,7 @@ class AsyncClient:
         manager: str = MANAGER,
     ) -> Object:
         """Some fields changed."""
-        served = await self._served(kind)
+        served = await self._serve(kind)
         path = served.path(
             name, namespace=self._namespace(served, namespace), subresource=subresource
         )
@@ -324,7 +324,7 @@ class AsyncClient:
         options: Object | None = None,
     ) -> Object:
         """Deletes an object; `options` are Kubernetes `DeleteOptions`."""
-        served = await self._served(kind)
+        served = await self._serve(kind)
         path = served.path(name, namespace=self._namespace(served, namespace))
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
         return await self._calls.json(
@@ -339,12 +339,12 @@ class AsyncClient:
         namespace: str | None,
         query: Query | None,
     ) -> Request:
-        served = await self._served(kind)
+        served = await self._serve(kind)
         home = self._namespace(served, namespace)
         path = served.path(name, namespace=home, subresource=question)
         return Request(method="GET", path=path, query=query or {})
 
-    async def _served(self, kind: str | Served) -> Served:
+    async def _serve(self, kind: str | Served) -> Served:
         return kind if isinstance(kind, Served) else await self.discovery.resolve(kind)
 
     def _namespace(self, served: Served, namespace: str | None) -> str | None:

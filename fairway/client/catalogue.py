@@ -78,9 +78,7 @@ class Catalogue:
         match = self._find(word)
         if match is not None:
             return [match]
-        members = [
-            resource for resource in self._preferred() if word.lower() in resource.categories
-        ]
+        members = [resource for resource in self._prefer() if word.lower() in resource.categories]
         return members or [self.resolve(word)]
 
     def of(self, api_version: str, kind: str) -> Served:
@@ -97,9 +95,9 @@ class Catalogue:
 
     def preferred(self) -> list[Served]:
         """Every kind once, in the version its group prefers."""
-        return list(self._preferred())
+        return list(self._prefer())
 
-    def _preferred(self) -> Iterator[Served]:
+    def _prefer(self) -> Iterator[Served]:
         seen: set[tuple[str, str]] = set()
         for resource in self.served:
             if (resource.group, resource.plural) not in seen:

@@ -77,7 +77,7 @@ def load_access(given: str | None = None, *, context: str = "") -> Access:
 
 def read(files: Sequence[Path]) -> Kubeconfig:
     """Reads and merges kubeconfig files."""
-    return _merged([(file, _parse(file)) for file in files])
+    return _merge([(file, _parse(file)) for file in files])
 
 
 def access_of_text(text: str, *, source: str, context: str = "") -> Access:
@@ -100,7 +100,7 @@ def access_of_text(text: str, *, source: str, context: str = "") -> Access:
                         f"{plural}[{item.get('name')}].{key}: {source} may not name a file or a "
                         "program; put the data itself there"
                     )
-    return access_of(_merged([(Path(source), content)]), context)
+    return access_of(_merge([(Path(source), content)]), context)
 
 
 _OF_THIS_MACHINE = (
@@ -109,7 +109,7 @@ _OF_THIS_MACHINE = (
 )
 
 
-def _merged(contents: Sequence[tuple[Path, Mapping[str, Any]]]) -> Kubeconfig:
+def _merge(contents: Sequence[tuple[Path, Mapping[str, Any]]]) -> Kubeconfig:
     clusters: dict[str, Entry] = {}
     users: dict[str, Entry] = {}
     contexts: dict[str, Entry] = {}

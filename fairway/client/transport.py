@@ -196,7 +196,7 @@ class Transport:
 
     def _url(self, request: Request) -> URL:
         """Text is quoted here and taken as it is there, which is the cheapest way through."""
-        query = _encoded(tuple(request.query.items())) if request.query else ""
+        query = _encode(tuple(request.query.items())) if request.query else ""
         return URL(self.server.rstrip("/") + request.path + query, encoded=True)
 
     async def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
@@ -252,7 +252,7 @@ def _warned(header: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _encoded(query: tuple[tuple[str, str | tuple[str, ...]], ...]) -> str:
+def _encode(query: tuple[tuple[str, str | tuple[str, ...]], ...]) -> str:
     """Most requests ask in one of a few ways."""
     return f"?{urlencode(query, doseq=True)}"
 

@@ -125,10 +125,10 @@ class Cache:
 
 def _read(raw: bytes, kind: type[T]) -> T:
     """Reports are large and change all the time; they are not worth remembering."""
-    return codec.decode(raw, kind) if kind is ClusterReport else _decoded(raw, kind)
+    return codec.decode(raw, kind) if kind is ClusterReport else _decode(raw, kind)
 
 
 @lru_cache(maxsize=_DECODED_MOST)
-def _decoded(raw: bytes, kind: type[T]) -> T:
+def _decode(raw: bytes, kind: type[T]) -> T:
     """Objects are immutable, so one that is asked for often is read once."""
     return codec.decode(raw, kind)

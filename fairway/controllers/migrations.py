@@ -55,7 +55,7 @@ class Migrations:
             await self._clock.sleep(_LOOK_SECONDS)
 
     async def _migrate(self, name: str) -> None:
-        definition = await self._settled(name)
+        definition = await self._settle(name)
         if definition is None:
             return
         stored = _stored(definition)
@@ -70,7 +70,7 @@ class Migrations:
         await self._conclude(definition)
         _log.info("all objects of %s are kept in version %s; %d were written", name, stored, count)
 
-    async def _settled(self, name: str) -> JsonObject | None:
+    async def _settle(self, name: str) -> JsonObject | None:
         """The definition of objects that are to be written anew, when all servers know it."""
         seen = None
         while True:

@@ -95,10 +95,10 @@ class Queues:
                 for holding in standing.holdings
                 if holding.used
             ),
-            remembered=self._remembered(queue, standing),
+            remembered=self._remember(queue, standing),
         )
 
-    def _remembered(self, queue: Queue, standing: QueueState) -> RememberedUsage | None:
+    def _remember(self, queue: Queue, standing: QueueState) -> RememberedUsage | None:
         """Faded usage, brought up to date if it is due."""
         settings = self._cache.fleet().spec.fair_share
         if not settings.usage_half_life_seconds:

@@ -78,13 +78,13 @@ class Shadows:
         others = tuple(
             condition for condition in cluster.status.conditions if condition.type != DIFFERS
         )
-        made = () if workloads is None else (self._made(cluster, workloads),)
+        made = () if workloads is None else (self._make(cluster, workloads),)
         status = replace(cluster.status, conditions=(*others, *made))
         if set(status.conditions) != set(cluster.status.conditions):
             changed = with_status(body, status)
             await self._store.update(CLUSTERS, changed, subresource="status", write=_WRITE)
 
-    def _made(self, cluster: Cluster, workloads: list[str]) -> Condition:
+    def _make(self, cluster: Cluster, workloads: list[str]) -> Condition:
         word: Literal["True", "False"] = "True" if workloads else "False"
         old = _condition(cluster)
         now = datetime.fromtimestamp(int(self._clock.now()), UTC)

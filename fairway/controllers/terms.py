@@ -87,7 +87,7 @@ class Terms:
 
     async def campaign(self) -> None:
         """Returns once this replica leads."""
-        while not await self._tried():
+        while not await self._try_():
             await self._clock.sleep(self._settings.duration_seconds / 5)
         _log.info("%s leads, term %d", self._settings.identity, self.term)
 
@@ -162,7 +162,7 @@ class Terms:
         self._led_until = float("-inf")
         self._resigned.mark()
 
-    async def _tried(self) -> bool:
+    async def _try_(self) -> bool:
         try:
             return await self._try()
         except (ApiError, OSError) as fault:

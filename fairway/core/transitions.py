@@ -25,11 +25,11 @@ def after(facts: Facts, plan: Plan) -> Facts:
     for step in plan.steps:
         match step:
             case Preempt():
-                workloads[step.workload] = _requeued(workloads[step.workload])
+                workloads[step.workload] = _requeue(workloads[step.workload])
             case Admit():
-                workloads[step.workload] = _admitted(workloads[step.workload], step, facts.now)
+                workloads[step.workload] = _admit(workloads[step.workload], step, facts.now)
             case Move():
-                workloads[step.workload] = _moved(workloads[step.workload], step, facts.now)
+                workloads[step.workload] = _move(workloads[step.workload], step, facts.now)
             case _:
                 continue  # nodes on their way change nothing that is claimed
     places = {
@@ -54,14 +54,14 @@ def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload
                 result[step.workload] = _leaving(before, before.held)
             case Admit():
                 waits_for = tuple(_awaited(key, result, workloads) for key in step.waits_for)
-                result[step.workload] = _claimed(before, step, plan.now, waits_for)
+                result[step.workload] = _claim(before, step, plan.now, waits_for)
             case Move() if before.held is not None:
                 source = _source(before.held, step)
                 attempt = source.attempt or before.held.attempt
                 part = _part(source, step.count)
                 is_charged = not (step.stops_first and are_alike(part, step.placed))
                 left = replace(part, bound={}, attempt=attempt, is_charged=is_charged)
-                moved = _moved(before, step, plan.now)
+                moved = _move(before, step, plan.now)
                 result[step.workload] = replace(moved, releasing=(*moved.releasing, left))
             case _:
                 continue
@@ -73,7 +73,7 @@ def _leaving(workload: Workload, held: Held) -> Workload:
     left = (
         replace(placement, attempt=placement.attempt or held.attempt) for placement in held.placed
     )
-    return replace(_requeued(workload), releasing=(*workload.releasing, *left))
+    return replace(_requeue(workload), releasing=(*workload.releasing, *left))
 
 
 def _awaited(
@@ -86,10 +86,10 @@ def _awaited(
     ) if victim else 0
 
 
-def _claimed(
+def _claim(
     workload: Workload, step: Admit, now: float, waits_for: tuple[tuple[str, int], ...]
 ) -> Workload:
-    admitted = _admitted(workload, step, now)
+    admitted = _admit(workload, step, now)
     assert admitted.held is not None, "it was just admitted"
     before = workload.held
     held = replace(
@@ -123,12 +123,12 @@ def _taken_away(before: Held, after: Sequence[Placed]) -> Iterator[Placed]:
             yield replace(old, pods=pods, replicas=replicas, bound={}, attempt=attempt)
 
 
-def _requeued(workload: Workload) -> Workload:
+def _requeue(workload: Workload) -> Workload:
     """A victim waits again, as old as it was."""
     return replace(workload, held=None, was_preempted=True)
 
 
-def _admitted(workload: Workload, step: Admit, now: float) -> Workload:
+def _admit(workload: Workload, step: Admit, now: float) -> Workload:
     before = workload.held
     tasks = workload.tasks
     held = Held(
@@ -143,7 +143,7 @@ def _admitted(workload: Workload, step: Admit, now: float) -> Workload:
     return replace(workload, held=held, tasks=tasks)
 
 
-def _moved(workload: Workload, step: Move, now: float) -> Workload:
+def _move(workload: Workload, step: Move, now: float) -> Workload:
     assert workload.held is not None, "only what runs can move"
     placed = {placement.cluster: placement for placement in workload.held.placed}
     source = _source(workload.held, step)

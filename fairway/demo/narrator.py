@@ -50,11 +50,11 @@ def of_workload(
     yield from _ended_attempts(before, after, others)
     if after.metadata.deletion_timestamp is not None:
         return
-    yield from _claimed(before.status.claim, after, others)
+    yield from _claim(before.status.claim, after, others)
     if before.spec.replicas != after.spec.replicas:
         yield Line("scaled", who, f"from {before.spec.replicas} to {after.spec.replicas} replicas")
     if before.status.phase != after.status.phase:
-        yield from _turned(after)
+        yield from _turn(after)
     elif after.status.phase == "Waiting" and _began_to_wait(before, after):
         yield WaitsLine(after)
 
@@ -77,9 +77,7 @@ def _asks(workload: Workload) -> str:
     return f"to {spec.queue}: {size}{each}{on}{urgent}"
 
 
-def _claimed(
-    before: Claim | None, after: Workload, others: Mapping[str, Workload]
-) -> Iterator[Line]:
+def _claim(before: Claim | None, after: Workload, others: Mapping[str, Workload]) -> Iterator[Line]:
     """A decision that is new, or that says other clusters than before."""
     claim, who = after.status.claim, after.metadata.name
     if claim is None or not claim.summary or (before and before.summary == claim.summary):
@@ -90,7 +88,7 @@ def _claimed(
     if before is not None or _goes_on(after):
         return
     workloads = [
-        _mentioned(victim.workload, others)
+        _mention(victim.workload, others)
         for victim in claim.waits_for
         if victim.workload is not None
     ]
@@ -123,12 +121,12 @@ def _flavors(claim: Claim) -> str:
     return f" on {' and '.join(sorted(names))}" if names else ""
 
 
-def _turned(after: Workload) -> Iterator[Line | WaitsLine]:
+def _turn(after: Workload) -> Iterator[Line | WaitsLine]:
     status, who = after.status, after.metadata.name
     where = status.claim.summary if status.claim else ""
     match status.phase:
         case "Running" if not _goes_on(after):
-            yield Line("running", who, f"in {where}{_waited(after)}")
+            yield Line("running", who, f"in {where}{_wait(after)}")
         case "Succeeded":
             troubles = sum(attempt.reason not in _ORDINARY_ENDS for attempt in status.history)
             more = f", after {troubles + 1} attempts" if troubles else ""
@@ -141,7 +139,7 @@ def _turned(after: Workload) -> Iterator[Line | WaitsLine]:
             return
 
 
-def _waited(after: Workload) -> str:
+def _wait(after: Workload) -> str:
     created, status = after.metadata.creation_timestamp, after.status
     if created is None or status.claim is None or status.claim.ready_at is None:
         return ""
@@ -178,10 +176,10 @@ def _ended_attempts(
     known = max((attempt.attempt for attempt in before.status.history), default=-1)
     for past in after.status.history:
         if past.attempt > known and past.reason not in _ORDINARY_ENDS:
-            yield _ended(past, after, others)
+            yield _end(past, after, others)
 
 
-def _ended(past: PastAttempt, workload: Workload, others: Mapping[str, Workload]) -> Line:
+def _end(past: PastAttempt, workload: Workload, others: Mapping[str, Workload]) -> Line:
     who, where = workload.metadata.name, " and ".join(past.clusters)
     lost = f", {_span(past.lost_seconds)} of work lost" if past.lost_seconds else ""
     if past.started_at is not None and not lost:
@@ -190,7 +188,7 @@ def _ended(past: PastAttempt, workload: Workload, others: Mapping[str, Workload]
         lost = ""  # a service has none to lose
     by = past.preempted_by
     if by is not None:
-        other = _mentioned(by, others)
+        other = _mention(by, others)
         name = other.metadata.name if other is not None else by.name or "another"
         return Line("preempted", who, f"in {where} for {name}{_why(past, workload, other)}{lost}")
     if past.reason == Code.CLUSTER_LOST.value:
@@ -199,7 +197,7 @@ def _ended(past: PastAttempt, workload: Workload, others: Mapping[str, Workload]
     return Line("ended", who, f"in {where}: {past.reason}{code}{lost}")
 
 
-def _mentioned(mention: WorkloadMention, others: Mapping[str, Workload]) -> Workload | None:
+def _mention(mention: WorkloadMention, others: Mapping[str, Workload]) -> Workload | None:
     """The workload that another one tells of, which may have its UID alone."""
     if mention.name:
         return others.get(f"{mention.namespace}/{mention.name}")

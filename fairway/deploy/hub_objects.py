@@ -71,7 +71,7 @@ def _pod(settings: Settings) -> JsonObject:
             "requests": {"cpu": "10m", "memory": "16Mi"},
             "limits": {"memory": "64Mi"},
         },
-        "securityContext": _confined(),
+        "securityContext": _security_context(),
         "volumeMounts": [_mount("data", _DATA), {**_mount("tokens", _TOKENS_AT), "readOnly": True}],
     }
     return {
@@ -134,7 +134,7 @@ def _container(settings: Settings) -> JsonObject:
         "startupProbe": {**_probe("/healthz"), "periodSeconds": 5, "failureThreshold": 60},
         "livenessProbe": {**_probe("/healthz"), "periodSeconds": 10, "failureThreshold": 6},
         "readinessProbe": {**_probe("/readyz"), "periodSeconds": 5, "failureThreshold": 3},
-        "securityContext": _confined(),
+        "securityContext": _security_context(),
         "volumeMounts": [_mount("data", _DATA), _mount("temporary", "/tmp")],  # noqa: S108 - a volume of its own
     }
 
@@ -146,7 +146,7 @@ def _probe(path: str) -> JsonObject:
     }
 
 
-def _confined() -> JsonObject:
+def _security_context() -> JsonObject:
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,

@@ -103,9 +103,9 @@ class Reaching:
             tail_lines=request.tail_lines,
             since=None if seconds is None else self._clock.now() - seconds,
             is_previous=request.is_previous,
-            **_shared(request),
+            **_share(request),
         )
-        return Output(await self._begun(self.clusters_of(request), ask))
+        return Output(await self._begin(self.clusters_of(request), ask))
 
     async def open(self, request: CommandRequest | PortRequest) -> Talk:
         """A talk about a pod of a workload, once what is asked for is there."""
@@ -118,29 +118,29 @@ class Reaching:
                     command=request.command,
                     has_input=request.has_input,
                     has_terminal=request.has_terminal,
-                    **_shared(request),
+                    **_share(request),
                 )
             case PortRequest():
-                ask = Ask(kind="portforward", work=work, port=request.port, **_shared(request))
-        return await self._begun(self.clusters_of(request), ask)
+                ask = Ask(kind="portforward", work=work, port=request.port, **_share(request))
+        return await self._begin(self.clusters_of(request), ask)
 
     async def ask(self, cluster: str, ask: Ask) -> Talk:
         """A talk with the agent of a cluster, once it has begun to answer."""
-        return await self._asked(cluster, ask)
+        return await self._ask(cluster, ask)
 
-    async def _begun(self, clusters: Sequence[str], ask: Ask) -> Talk:
+    async def _begin(self, clusters: Sequence[str], ask: Ask) -> Talk:
         """A talk with the first that has such a pod; what nobody has is not found."""
         faults: list[ApiError] = []
         for cluster in clusters:
             try:
-                return await self._asked(cluster, ask)
+                return await self._ask(cluster, ask)
             except NotFound as fault:
                 faults.append(fault)
             except Unavailable as fault:
                 faults.insert(0, fault)  # there might be one, where nobody could be asked
         raise faults[0]
 
-    async def _asked(self, cluster: str, ask: Ask) -> Talk:
+    async def _ask(self, cluster: str, ask: Ask) -> Talk:
         try:
             line = await self._line(cluster)
             if line is not None:
@@ -300,7 +300,7 @@ async def _talk_on(line: Line, ask: Ask) -> Talk:
     return talk
 
 
-def _shared(request: PodRequest) -> _Shared:
+def _share(request: PodRequest) -> _Shared:
     return {
         "pod": request.pod,
         "container": request.container,

@@ -28,7 +28,7 @@ class HubAnswers:
         self._reaching = reaching
         self._pods = PodLists(reaching)
         self._whatif = WhatIf()
-        reaching.memory = self._told
+        reaching.memory = self._describe
 
     async def explain(self, namespace: str, name: str, may: MayLook) -> JsonObject | None:
         return await self._plane.explain(namespace, name, may)
@@ -44,7 +44,7 @@ class HubAnswers:
                 return decoded
         return await self._plane.decisions(workload, most)
 
-    async def _told(self, ask: Ask) -> bytes | None:
+    async def _describe(self, ask: Ask) -> bytes | None:
         if not self._plane.terms.is_leader:
             return None
         return msgspec.json.encode(await self._plane.decisions(ask.work, ask.most))

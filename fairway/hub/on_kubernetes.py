@@ -84,7 +84,7 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
     for definition in crds.definitions():
         catalogue.put_definition(definition)
     authorizer = Authorizer([])
-    mirrors = [_followed(kind, store, authorizer, clock) for kind in _KIND_OF_ROLES]
+    mirrors = [_follow(kind, store, authorizer, clock) for kind in _KIND_OF_ROLES]
     following = [asyncio.ensure_future(mirror.run()) for mirror in mirrors]
 
     try:
@@ -101,7 +101,7 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
             observe=lambda metrics: None,
             gather=lambda metrics: None,
             end_watches=store.end_watches,
-            vouch=lambda token: _vouched(store, token),
+            vouch=lambda token: _vouch(store, token),
         )
     finally:
         for task in following:
@@ -109,7 +109,7 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
         await asyncio.gather(*following, return_exceptions=True)
 
 
-async def _vouched(store: KubernetesStore, token: str) -> Identity | None:
+async def _vouch(store: KubernetesStore, token: str) -> Identity | None:
     """Who a token of the server stands for, as the server itself says."""
     body = {
         "apiVersion": "authentication.k8s.io/v1",
@@ -127,7 +127,7 @@ async def _vouched(store: KubernetesStore, token: str) -> Identity | None:
     return authenticated(user["username"], uid=user.get("uid", ""), groups=user.get("groups") or ())
 
 
-def _followed(kind: ResourceKey, store: Store, authorizer: Authorizer, clock: Clock) -> Mirror:
+def _follow(kind: ResourceKey, store: Store, authorizer: Authorizer, clock: Clock) -> Mirror:
     """A mirror of one kind of role or binding that keeps an authorizer up to date."""
     mirror = Mirror(store, kind, clock=clock)
 
@@ -150,7 +150,7 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
     try:
         await define(store, definitions, clock=clock)
     except Forbidden:
-        await _found(store, definitions, clock)
+        await _find(store, definitions, clock)
     await warn_of_deprecated(store, definitions)
     await hold_back(store)
     await note_creators(store, clock=clock)
@@ -163,7 +163,7 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
         await store.get(NAMESPACES, NAMESPACE)
 
 
-async def _found(store: KubernetesStore, definitions: list[JsonObject], clock: Clock) -> None:
+async def _find(store: KubernetesStore, definitions: list[JsonObject], clock: Clock) -> None:
     try:
         await served(store, definitions, clock=clock)
     except NotFound as fault:

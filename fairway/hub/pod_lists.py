@@ -57,12 +57,12 @@ class PodLists:
 
         async def asked(cluster: str) -> _Told:
             async with turn:
-                return await self._asked(request, cluster, after if cluster == begun else "")
+                return await self._ask(request, cluster, after if cluster == begun else "")
 
         pages = await asyncio.gather(*(asked(cluster) for cluster in clusters))
         return _page(pages, request.most)
 
-    async def _asked(self, request: PodsRequest, cluster: str, after: str) -> _Told:
+    async def _ask(self, request: PodsRequest, cluster: str, after: str) -> _Told:
         ask = Ask(
             kind="pods",
             work=work_name(request.namespace, request.name),

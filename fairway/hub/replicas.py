@@ -105,7 +105,7 @@ class Replicas:
                 continue
             opening = self._lines.get(address)
             if opening is None:
-                opening = self._lines[address] = asyncio.ensure_future(self._opened(address))
+                opening = self._lines[address] = asyncio.ensure_future(self._open(address))
             try:
                 yield await asyncio.shield(opening)
             except (ApiError, OSError) as fault:
@@ -129,7 +129,7 @@ class Replicas:
         result = sorted({other.address for other in said if other is not None} - {self._own})
         return result[:_REPLICAS_MOST]
 
-    async def _opened(self, address: str) -> Line:
+    async def _open(self, address: str) -> Line:
         """A line to another replica, which stays until it breaks."""
         access = Access(
             server=f"https://{address}",

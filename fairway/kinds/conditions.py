@@ -12,11 +12,11 @@ from fairway.kinds.plain import listed, text
 
 def moment(seconds: float) -> str:
     """A moment in Kubernetes' form, to the second."""
-    return _written(int(seconds))
+    return _write(int(seconds))
 
 
 @lru_cache(maxsize=256)
-def _written(seconds: int) -> str:
+def _write(seconds: int) -> str:
     """Much happens within one second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

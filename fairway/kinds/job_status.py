@@ -39,7 +39,7 @@ class JobEnd(NamedTuple):
 def play(job: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
     spec = child(job, "spec")
     if spec.get("suspend") is True:
-        return _suspended(now)
+        return _suspend(now)
     verdict = verdict_of(job, pods, now=now)
     alive = [pod for pod in pods if pod.phase in _ALIVE] if verdict is None else []
     succeeded = [pod for pod in pods if pod.phase == "Succeeded"]
@@ -51,7 +51,7 @@ def play(job: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject
         "failed": failed,
     }
     status: JsonObject = {
-        "startTime": moment(_started(pods, now)),
+        "startTime": moment(_start(pods, now)),
         **{name: count for name, count in counts.items() if count},
         "ready": counts["ready"],
         "terminating": 0,
@@ -69,10 +69,10 @@ def play(job: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject
     return status
 
 
-def _suspended(now: float) -> JsonObject:
+def _suspend(now: float) -> JsonObject:
     return {
         "conditions": [
-            _probed(
+            _probe(
                 condition(
                     "Suspended",
                     holds=True,
@@ -88,12 +88,12 @@ def _suspended(now: float) -> JsonObject:
     }
 
 
-def _probed(entry: JsonObject) -> JsonObject:
+def _probe(entry: JsonObject) -> JsonObject:
     """Conditions of jobs also say when they were looked at."""
     return {**entry, "lastProbeTime": entry["lastTransitionTime"]}
 
 
-def _started(pods: Sequence[PodState], now: float) -> float:
+def _start(pods: Sequence[PodState], now: float) -> float:
     return min((pod.started_at for pod in pods if pod.started_at is not None), default=now)
 
 
@@ -105,7 +105,7 @@ def _end(status: JsonObject, verdict: JobEnd, ended: float) -> None:
     if verdict.is_success:
         status["completionTime"] = moment(ended)
     status["conditions"] = [
-        _probed(
+        _probe(
             condition(kind, holds=True, since=ended, reason=verdict.reason, message=verdict.message)
         )
         for kind in kinds
@@ -134,7 +134,7 @@ def _failure(spec: JsonObject, pods: Sequence[PodState], now: float) -> JobEnd |
         message = "Job has reached the specified backoff limit"
         return JobEnd(False, "BackoffLimitExceeded", message)
     deadline = spec.get("activeDeadlineSeconds")
-    if isinstance(deadline, int) and now - _started(pods, now) >= deadline:
+    if isinstance(deadline, int) and now - _start(pods, now) >= deadline:
         message = "Job was active longer than specified deadline"
         if _success(spec, pods) is None:
             return JobEnd(False, "DeadlineExceeded", message)

@@ -116,7 +116,7 @@ class JobSet:
         return _read(body)
 
     def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
-        return _merged(statuses)
+        return _merge(statuses)
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
         return dependencies.of_templates(self.templates(manifest).values())
@@ -217,7 +217,7 @@ def _marks(jobset: JsonObject, replicated: JsonObject, index: int) -> dict[str, 
 
 def _play(jobset: JsonObject, states: Sequence[PodState], now: float) -> JsonObject:
     if child(jobset, "spec").get("suspend") is True:
-        return _suspended(jobset, now)
+        return _suspend(jobset, now)
     by_set: dict[str, list[PodState]] = {}
     for state in states:
         by_set.setdefault(state.pod_set, []).append(state)
@@ -249,7 +249,7 @@ def _played_jobs(
     first = 0
     for entry in _jobs(jobset, replicated):
         size = len(job.pods_of(entry, ""))
-        own = [_renumbered(state, first) for state in states if first <= state.index < first + size]
+        own = [_renumber(state, first) for state in states if first <= state.index < first + size]
         first += size
         verdict = job_status.verdict_of(entry, own, now=now)
         verdicts.append(verdict)
@@ -262,7 +262,7 @@ def _played_jobs(
     return verdicts, {"name": text(replicated, "name"), **counts}
 
 
-def _renumbered(state: PodState, first: int) -> PodState:
+def _renumber(state: PodState, first: int) -> PodState:
     return PodState(
         name=state.name,
         pod_set=state.pod_set,
@@ -291,7 +291,7 @@ def _over(
     return None
 
 
-def _suspended(jobset: JsonObject, now: float) -> JsonObject:
+def _suspend(jobset: JsonObject, now: float) -> JsonObject:
     return {
         "conditions": [
             condition(
@@ -351,7 +351,7 @@ def _read(jobset: JsonObject) -> Observed:
     )
 
 
-def _merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
+def _merge(statuses: Mapping[str, JsonObject]) -> JsonObject:
     """Counts add up; it failed where a part failed, and is complete once all parts are."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:

@@ -93,7 +93,7 @@ def as_workload(manifest: JsonObject, kinds: KnownKinds) -> JsonObject | None:
 
 def queue_said(manifest: JsonObject) -> tuple[str, str]:
     """Where a native object names its queue, and which; empty where it names none."""
-    return _said(manifest, QUEUE)
+    return _say(manifest, QUEUE)
 
 
 def derived_pod_sets(workload: Workload, kinds: KnownKinds | None = None) -> tuple[PodSet, ...]:
@@ -214,7 +214,7 @@ def _without_keys(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str
     return {key: value for key, value in values.items() if key not in names}
 
 
-def _said(manifest: JsonObject, keys: tuple[str, ...]) -> tuple[str, str]:
+def _say(manifest: JsonObject, keys: tuple[str, ...]) -> tuple[str, str]:
     """The path and value of the first label or annotation of these that is there."""
     for key in keys:
         for field in ("labels", "annotations"):
@@ -242,7 +242,7 @@ class _Reader:
             "template": {"manifests": [cleaned(manifest)]},
             **self._priority(),
         }
-        policy = _said(manifest, POLICY)[1]
+        policy = _say(manifest, POLICY)[1]
         if policy:
             spec["policy"] = policy
         if mode == "Divided":
@@ -257,7 +257,7 @@ class _Reader:
 
     def _disruption(self) -> JsonObject:
         """How many replicas moves may take away at a time, where it is said."""
-        path, said = _said(self.manifest, MAX_UNAVAILABLE)
+        path, said = _say(self.manifest, MAX_UNAVAILABLE)
         if not said:
             return {}
         if not said.isdecimal() or len(said) > 9:
@@ -267,7 +267,7 @@ class _Reader:
 
     def _mode(self) -> str:
         own = self.kind.mode(self.manifest)
-        path, said = _said(self.manifest, MODE)
+        path, said = _say(self.manifest, MODE)
         allowed = [own]
         if isinstance(self.kind, Job) and number(self.manifest, "spec", "completions"):
             allowed.append("Independent")
@@ -288,13 +288,13 @@ class _Reader:
 
     def _priority(self) -> JsonObject:
         """A number counts before a class; of pods' classes the first that is named does."""
-        path, said = _said(self.manifest, PRIORITY)
+        path, said = _say(self.manifest, PRIORITY)
         if said:
             digits = said.removeprefix("-")
             if digits.isdecimal() and len(digits) <= 10:
                 return {"priority": int(said)}
             self.faults.append(invalid(path, said, "a priority is a whole number"))
-        named = _said(self.manifest, PRIORITY_CLASS)[1]
+        named = _say(self.manifest, PRIORITY_CLASS)[1]
         named = named or text(self.manifest, "spec", "priorityClassName")
         for template in self.kind.templates(self.manifest).values():
             named = named or text(template, "spec", "priorityClassName")
@@ -322,7 +322,7 @@ class _Reader:
         return run_seconds
 
     def _seconds_or_count(self, keys: tuple[str, ...]) -> int:
-        path, said = _said(self.manifest, keys)
+        path, said = _say(self.manifest, keys)
         if said.isdecimal() and 0 < int(said) <= 315_360_000:
             return int(said)
         if said:

@@ -83,10 +83,10 @@ def without(value: JsonObject, *keys: str) -> JsonObject:
 
 def with_value_of(value: Any, wanted: Any, pointer: str) -> Any:
     """What is wanted, but for one field, at a JSON pointer, that stays as it was found."""
-    return _keeping(value, wanted, pointer.strip("/").split("/"))
+    return _keep(value, wanted, pointer.strip("/").split("/"))
 
 
-def _keeping(value: Any, wanted: Any, steps: list[str]) -> Any:
+def _keep(value: Any, wanted: Any, steps: list[str]) -> Any:
     if not isinstance(value, dict) or not isinstance(wanted, dict):
         return wanted
     step, rest = steps[0].replace("~1", "/").replace("~0", "~"), steps[1:]
@@ -94,7 +94,7 @@ def _keeping(value: Any, wanted: Any, steps: list[str]) -> Any:
         return wanted
     if not rest:
         return {**wanted, step: value[step]}
-    return {**wanted, step: _keeping(value[step], wanted.get(step, {}), rest)}
+    return {**wanted, step: _keep(value[step], wanted.get(step, {}), rest)}
 
 
 def name_of(manifest: JsonObject) -> str:

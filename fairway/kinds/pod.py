@@ -94,7 +94,7 @@ class Pod:
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         if self.is_held(manifest) or not pods:
             return _unscheduled(now, is_gated=self.is_held(manifest))
-        return _played(manifest, pods[0], now)
+        return _play(manifest, pods[0], now)
 
     def read(self, body: JsonObject) -> Observed:
         return _read(body)
@@ -126,7 +126,7 @@ def _unscheduled(now: float, *, is_gated: bool) -> JsonObject:
     return {"phase": "Pending", "conditions": [gated]}
 
 
-def _played(manifest: JsonObject, pod: PodState, now: float) -> JsonObject:
+def _play(manifest: JsonObject, pod: PodState, now: float) -> JsonObject:
     is_ready = pod.phase == "Ready"
     started = pod.started_at if pod.started_at is not None else now
     ended = pod.finished_at if pod.finished_at is not None else now

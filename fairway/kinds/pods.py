@@ -208,11 +208,11 @@ def with_environment(
     made = dict(spec)
     for field in ("containers", "initContainers"):
         if field in spec:
-            made[field] = [_given(entry, variables, are_first) for entry in listed(spec, field)]
+            made[field] = [_give(entry, variables, are_first) for entry in listed(spec, field)]
     return made
 
 
-def _given(container: JsonObject, variables: Mapping[str, str], are_first: bool) -> JsonObject:
+def _give(container: JsonObject, variables: Mapping[str, str], are_first: bool) -> JsonObject:
     own = listed(container, "env")
     names = {text(entry, "name") for entry in own}
     added = [

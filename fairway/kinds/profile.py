@@ -66,16 +66,16 @@ def _rename_resources(spec: JsonObject, names: Mapping[str, str]) -> None:
     for resources in places:
         for field in ("requests", "limits"):
             if field in resources:
-                resources[field] = _renamed(child(resources, field), names)
+                resources[field] = _rename(child(resources, field), names)
     if "overhead" in spec:
-        spec["overhead"] = _renamed(child(spec, "overhead"), names)
+        spec["overhead"] = _rename(child(spec, "overhead"), names)
 
 
 def _rename_labels(spec: JsonObject, names: Mapping[str, str]) -> None:
     if not names:
         return
     if "nodeSelector" in spec:
-        spec["nodeSelector"] = _renamed(child(spec, "nodeSelector"), names)
+        spec["nodeSelector"] = _rename(child(spec, "nodeSelector"), names)
     for term in _node_terms(spec):
         for test in listed(term, "matchExpressions"):
             _rename_value(test, "key", names)
@@ -122,7 +122,7 @@ def _maps(value: object) -> Iterator[JsonObject]:
             pending.extend(item)
 
 
-def _renamed(amounts: JsonObject, names: Mapping[str, str]) -> JsonObject:
+def _rename(amounts: JsonObject, names: Mapping[str, str]) -> JsonObject:
     return {names.get(key, key): value for key, value in amounts.items()}
 
 

@@ -23,18 +23,18 @@ def parse(text: str) -> Ranges:
         if low > high or high > _NUMBER_MOST:
             raise ValueError(f"{part!r} is not a range up to {_NUMBER_MOST}")
         pairs.append((low, high))
-    return _merged(pairs)
+    return _merge(pairs)
 
 
 def of(numbers: Iterable[int]) -> Ranges:
-    return _merged([(number, number) for number in numbers])
+    return _merge([(number, number) for number in numbers])
 
 
 def union(several: Iterable[Ranges]) -> Ranges:
-    return _merged([pair for ranges in several for pair in ranges])
+    return _merge([pair for ranges in several for pair in ranges])
 
 
-def _merged(pairs: list[tuple[int, int]]) -> Ranges:
+def _merge(pairs: list[tuple[int, int]]) -> Ranges:
     result: list[tuple[int, int]] = []
     for first, last in sorted(pairs):
         if result and first <= result[-1][1] + 1:
@@ -71,7 +71,7 @@ def minus(ranges: Ranges, others: Ranges) -> Ranges:
     left: list[tuple[int, int]] = []
     for first, last in ranges:
         begin = first
-        for low, high in _merged(list(others)):
+        for low, high in _merge(list(others)):
             if begin <= high and low <= last:
                 left.append((begin, low - 1))
                 begin = high + 1

@@ -43,7 +43,7 @@ class Replicated:
         if REPLICAS not in counts:
             return manifest
         if self.is_held(manifest):
-            return _remembering(manifest, counts[REPLICAS])
+            return _remember(manifest, counts[REPLICAS])
         return changed(manifest, ("spec", "replicas"), counts[REPLICAS])
 
     def is_held(self, manifest: JsonObject) -> bool:
@@ -52,7 +52,7 @@ class Replicated:
     def held(self, manifest: JsonObject) -> JsonObject:
         if self.is_held(manifest):
             return manifest
-        return changed(_remembering(manifest, wanted(manifest)), ("spec", "replicas"), 0)
+        return changed(_remember(manifest, wanted(manifest)), ("spec", "replicas"), 0)
 
     def released(self, manifest: JsonObject) -> JsonObject:
         if not self.is_held(manifest):
@@ -67,7 +67,7 @@ class Replicated:
         return dependencies.of_templates(self.templates(manifest).values())
 
 
-def _remembering(manifest: JsonObject, count: int) -> JsonObject:
+def _remember(manifest: JsonObject, count: int) -> JsonObject:
     return changed(manifest, ("metadata", "annotations", HELD_REPLICAS), str(count))
 
 

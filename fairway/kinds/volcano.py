@@ -161,7 +161,7 @@ class VolcanoJob:
         )
 
     def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
-        return _merged(statuses)
+        return _merge(statuses)
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
         """Those of its pods, and claims that the job names; one it describes is made for it."""
@@ -306,7 +306,7 @@ def _phase(job: JsonObject, counts: Counter[str], by_task: Mapping[str, Counter[
     return "Running" if seen and seen >= _minimum(job) else "Pending"
 
 
-def _merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
+def _merge(statuses: Mapping[str, JsonObject]) -> JsonObject:
     """Counts add up; the worst state of all parts is that of the whole."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:

@@ -85,9 +85,9 @@ class Prometheus:
         try:
             body = _read(answer.body)
         except msgspec.MsgspecError as error:
-            raise self._failure(answer, _shown(answer.body.decode(errors="replace"))) from error
+            raise self._failure(answer, _show(answer.body.decode(errors="replace"))) from error
         if body.status != "success" or body.data is None:
-            raise self._failure(answer, _shown(body.error or body.status))
+            raise self._failure(answer, _show(body.error or body.status))
         match body.data.result_type:
             case "vector":
                 measured = msgspec.convert(body.data.result, list[_Measured])
@@ -139,6 +139,6 @@ class PrometheusSources:
             await self._found.popitem()[1].close()
 
 
-def _shown(text: str) -> str:
+def _show(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN_MOST else f"{text[:_SHOWN_MOST]}…"

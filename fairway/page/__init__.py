@@ -15,15 +15,15 @@ from importlib.resources.abc import Traversable
 def built_files() -> dict[str, bytes]:
     """Every built file by its path, such as `index.html` or `assets/index-3f2a.js`."""
     root = resources.files(__name__) / "built"
-    return dict(_walked(root, "")) if root.is_dir() else {}
+    return dict(_walk(root, "")) if root.is_dir() else {}
 
 
-def _walked(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
+def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
     result: list[tuple[str, bytes]] = []
     for other in sorted(folder.iterdir(), key=lambda child: child.name):
         path = f"{prefix}{other.name}"
         if other.is_dir():
-            result += _walked(other, f"{path}/")
+            result += _walk(other, f"{path}/")
         else:
             result.append((path, other.read_bytes()))
     return result

@@ -30,7 +30,7 @@ def converter(api_version: str, nodes: Mapping[str, Node]) -> Convert:
             return body
         result = versions.convert(body, api_version)
         entries = body["metadata"].get("managedFields")
-        if entries and was in nodes and versions.has_versions(*_named(body)):
+        if entries and was in nodes and versions.has_versions(*_name(body)):
             owned = [_entry(entry, body, api_version, nodes) for entry in entries]
             result["metadata"] = {**result["metadata"], "managedFields": owned}
         return result
@@ -38,7 +38,7 @@ def converter(api_version: str, nodes: Mapping[str, Node]) -> Convert:
     return convert
 
 
-def _named(body: JsonObject) -> tuple[str, str]:
+def _name(body: JsonObject) -> tuple[str, str]:
     return str(body["apiVersion"]).rpartition("/")[0], str(body["kind"])
 
 

@@ -28,11 +28,11 @@ def accepts_of(node: Node) -> Accepts:
     """The function of a Node; made at first use and kept with it."""
     result: Accepts | None = node.accepts
     if result is None:
-        result = node.accepts = _made(node)
+        result = node.accepts = _make(node)
     return result
 
 
-def _made(node: Node) -> Accepts:
+def _make(node: Node) -> Accepts:
     if node.embedded_resource or node.int_or_string:
         return _never if node.embedded_resource else _scalar(node, (int, str))
     match node.type:
@@ -141,7 +141,7 @@ def _object(node: Node) -> Accepts:
 
 def _list(node: Node) -> Accepts:
     items, within = node.items, _within(node)
-    is_unique = _identified(node)
+    is_unique = _identify(node)
 
     def accepts(value: Any) -> bool:
         if type(value) is not list:
@@ -156,7 +156,7 @@ def _list(node: Node) -> Accepts:
     return accepts
 
 
-def _identified(node: Node) -> Accepts | None:
+def _identify(node: Node) -> Accepts | None:
     """Whether all items of a set or of a list of keyed items differ; None where they need not."""
     if node.list_type == "atomic" or node.items is None:
         return None

@@ -72,7 +72,7 @@ def apply(  # noqa: PLR0913 - the facts of one apply, each of them named
         owners[owner] = Owned(stated, api_version, before.time if before else "")
         merged = merge(base, applied, node)
         if before is not None:
-            merged = _pruned(merged, owners, stated, before.fields, node)
+            merged = _prune(merged, owners, stated, before.fields, node)
             # An empty list of items has no owner, and was stated all the same.
             merged = merge(merged, applied, node)
         comparison = compare(base, merged, node)
@@ -126,7 +126,7 @@ def _with_entries(
     return {**merged, "metadata": metadata}
 
 
-def _pruned(
+def _prune(
     merged: JsonObject, owners: Owners, stated: Tree, before: Tree, node: Node
 ) -> JsonObject:
     """The merged object without what the manager stated before and nobody states now."""

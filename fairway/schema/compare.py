@@ -41,13 +41,13 @@ def fields_of(value: Any, node: Node) -> FieldSet:
     for key, item in value.items():
         part = part_of_object(node, key)
         named = key in node.properties or key in ("apiVersion", "kind", "metadata")
-        branch = _claimed(item, part, named=named)
+        branch = _claim(item, part, named=named)
         if branch is not None:
             tree[f"f:{key}"] = branch
     return FieldSet(tree)
 
 
-def _claimed(value: Any, node: Node, *, named: bool) -> Tree | None:
+def _claim(value: Any, node: Node, *, named: bool) -> Tree | None:
     """The branch of a value; none where nothing of it can be owned."""
     if isinstance(value, dict) and value and node.map_type != "atomic":
         return _claimed_map(value, node, named=named)
@@ -60,7 +60,7 @@ def _claimed_map(value: JsonObject, node: Node, *, named: bool) -> Tree | None:
     out: Tree = {} if named else {".": {}}
     properties = node.properties
     for key, item in value.items():
-        branch = _claimed(item, part_of(node, key), named=key in properties)
+        branch = _claim(item, part_of(node, key), named=key in properties)
         if branch is not None:
             out[f"f:{key}"] = branch
     if len(out) == 1 and not named:
@@ -75,7 +75,7 @@ def _claimed_list(value: list[Any], node: Node, *, named: bool) -> Tree | None:
         element = item_element(item, keys, node)
         if element in out:
             twice.add(element)
-        branch = _claimed(item, items, named=False)
+        branch = _claim(item, items, named=False)
         out[element] = {} if branch is None else branch
     out.update({element: {} for element in twice})
     if len(out) == 1 and not named:
@@ -115,7 +115,7 @@ def _added_list(value: list[Any], node: Node) -> Tree:
     return out
 
 
-def _added(value: Any, node: Node) -> Tree:
+def _add(value: Any, node: Node) -> Tree:
     if isinstance(value, dict) and value and node.map_type != "atomic":
         return added_fields(value, node)
     if isinstance(value, list) and value and not is_atomic_list(node):
@@ -136,7 +136,7 @@ def _compare_maps(
     for key, after in new.items():
         has_parts = isinstance(after, dict | list)
         if key not in old:
-            into.changed["f:" + key] = _added(after, part(node, key)) if has_parts else {}
+            into.changed["f:" + key] = _add(after, part(node, key)) if has_parts else {}
             continue
         before = old[key]
         if same(before, after):
@@ -147,7 +147,7 @@ def _compare_maps(
             into.changed["f:" + key] = {}
     for key, before in old.items():
         if key not in new:
-            into.removed["f:" + key] = _added(before, part(node, key))
+            into.removed["f:" + key] = _add(before, part(node, key))
 
 
 def _compare_values(old: Any, new: Any, node: Node, element: str, into: Comparison) -> None:
@@ -191,9 +191,9 @@ def _compare_lists(old: list[Any], new: list[Any], node: Node, into: Comparison)
         left, right = before.get(element, []), after.get(element, [])
         if len(left) <= 1 and len(right) <= 1:
             if not left:
-                into.changed[element] = _added(right[0], items)
+                into.changed[element] = _add(right[0], items)
             elif not right:
-                into.removed[element] = _added(left[0], items)
+                into.removed[element] = _add(left[0], items)
             elif not same(left[0], right[0]):
                 _compare_values(left[0], right[0], items, element, into)
         elif len(left) > 1 and len(right) > 1:
@@ -203,11 +203,11 @@ def _compare_lists(old: list[Any], new: list[Any], node: Node, into: Comparison)
             # What was one owner of several items becomes an item with parts.
             into.removed[element] = {}
             if right:
-                into.changed[element] = _added(right[0], items)
+                into.changed[element] = _add(right[0], items)
         else:
             into.changed[element] = {}
             if left:
-                into.removed[element] = _added(left[0], items)
+                into.removed[element] = _add(left[0], items)
 
 
 def by_element(items: list[Any], node: Node) -> dict[str, list[Any]]:

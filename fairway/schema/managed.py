@@ -48,11 +48,11 @@ def after_update(
     `blank` is what a created object is compared with: nothing for custom kinds, and for built-in
     kinds the containers that are always there (`blank_of`).
     """
-    given = _given(new)
+    given = _give(new)
     try:
         if old is None and not given and blank is None:
             owner = Owner.of(manager, UPDATE, api_version, subresource)
-            return _created(new, node, owner, time)
+            return _create(new, node, owner, time)
         owners = _owners_before(old, given, subresource)
         if old is not None and not owners:
             # Ownership that was never tracked, or was reset, is tracked again from an apply on.
@@ -71,11 +71,11 @@ def after_update(
     return write_owners(capped(owners))
 
 
-def _given(new: JsonObject) -> Any:
+def _give(new: JsonObject) -> Any:
     return (new.get("metadata") or {}).get("managedFields")
 
 
-def _created(new: JsonObject, node: Node, owner: Owner, time: str) -> list[JsonObject]:
+def _create(new: JsonObject, node: Node, owner: Owner, time: str) -> list[JsonObject]:
     """The short way for a new object: one walk, and what no manager owns is never collected."""
     content = {key: value for key, value in new.items() if key not in _NOT_CONTENT}
     fields = added_fields(content, node)

@@ -52,7 +52,7 @@ def _carry_out(document: Any, operation: Mapping[str, Any]) -> Any:
     path = _pointer(operation, "path")
     if kind in _WITH_VALUE:
         if "value" not in operation:
-            raise _Fault(f"{kind} operation does not have a value: {_shown(path)}")
+            raise _Fault(f"{kind} operation does not have a value: {_show(path)}")
         value = copy.deepcopy(operation["value"])
     if kind in _WITH_FROM:
         source = _pointer(operation, "from")
@@ -70,7 +70,7 @@ def _carry_out(document: Any, operation: Mapping[str, Any]) -> Any:
             return _add(document, path, copy.deepcopy(value))
         case "move":
             if path[: len(source)] == source and path != source:
-                raise _Fault(f"cannot move {_shown(source)} into itself: {_shown(path)}")
+                raise _Fault(f"cannot move {_show(source)} into itself: {_show(path)}")
             return _add(_remove(document, source), path, value)
         case _:
             raise _Fault(f"unexpected operation: {kind!r}")
@@ -87,7 +87,7 @@ def _pointer(operation: Mapping[str, Any], name: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
-def _shown(path: list[str]) -> str:
+def _show(path: list[str]) -> str:
     return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in path)
 
 
@@ -99,7 +99,7 @@ def _get(document: Any, path: list[str]) -> Any:
         elif isinstance(result, list):
             result = result[_index(result, part, len(result) - 1, path[: depth + 1])]
         else:
-            raise _Fault(f"the document has no {_shown(path[: depth + 1])}: missing value")
+            raise _Fault(f"the document has no {_show(path[: depth + 1])}: missing value")
     return result
 
 
@@ -108,12 +108,12 @@ def _index(items: list[Any], part: str, last: int, path: list[str]) -> int:
     digits = part.removeprefix("-")
     proper = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
     if not proper or len(digits) > 9:
-        raise _Fault(f"{part!r} is not a proper array index: {_shown(path)}")
+        raise _Fault(f"{part!r} is not a proper array index: {_show(path)}")
     position = int(part)
     if position < 0:
         position += last + 1
     if not 0 <= position <= last:
-        raise _Fault(f"index {part} is out of the {len(items)} items: {_shown(path)}")
+        raise _Fault(f"index {part} is out of the {len(items)} items: {_show(path)}")
     return position
 
 
@@ -127,7 +127,7 @@ def _add(document: Any, path: list[str], value: Any) -> Any:
         position = len(parent) if last == "-" else _index(parent, last, len(parent), path)
         parent.insert(position, value)
     else:
-        raise _Fault(f"there is no object or list at {_shown(path[:-1])}: missing value")
+        raise _Fault(f"there is no object or list at {_show(path[:-1])}: missing value")
     return document
 
 
@@ -152,7 +152,7 @@ def _replace(document: Any, path: list[str], value: Any) -> Any:
     elif isinstance(parent, list):
         parent[_index(parent, last, len(parent) - 1, path)] = value
     else:
-        raise _Fault(f"there is no object or list at {_shown(path[:-1])}: missing value")
+        raise _Fault(f"there is no object or list at {_show(path[:-1])}: missing value")
     return document
 
 
@@ -161,7 +161,7 @@ def _test(document: Any, path: list[str], value: Any) -> Any:
     # A key that is not there passes for null.
     absent = isinstance(parent, dict) and path[-1] not in parent
     if not same(None if absent else _get(document, path), value):
-        raise _Fault(f"testing value {_shown(path)} failed: test failed")
+        raise _Fault(f"testing value {_show(path)} failed: test failed")
     return document
 
 
@@ -169,16 +169,16 @@ def merge_patch(document: Any, patch: Any) -> Any:
     """The document with the patch merged in: nulls delete, objects merge, the rest replaces."""
     if not isinstance(patch, Mapping):
         raise BadRequest("error decoding patch: a merge patch must be an object")
-    return _merged(document, patch)
+    return _merge(document, patch)
 
 
-def _merged(document: Any, patch: Mapping[str, Any]) -> Any:
+def _merge(document: Any, patch: Mapping[str, Any]) -> Any:
     out = dict(document) if isinstance(document, dict) else {}
     for key, value in patch.items():
         if value is None:
             out.pop(key, None)
         elif isinstance(value, Mapping):
-            out[key] = _merged(out.get(key), value)
+            out[key] = _merge(out.get(key), value)
         else:
             out[key] = without_nulls(value)
     return out

@@ -130,7 +130,7 @@ class _Reader:
             self._at += 1
             step: Step = _every
         elif self._peek() in ("'", '"'):
-            step = _field(self._quoted())
+            step = _field(self._quote())
         else:
             step = self._slice()
         self._skip_spaces()
@@ -166,7 +166,7 @@ class _Reader:
         """One side of a comparison: a path from the item, or a constant."""
         self._skip_spaces()
         if self._peek() in ("'", '"'):
-            return _constant(self._quoted())
+            return _constant(self._quote())
         for word, value in (("true", True), ("false", False), ("null", None)):
             if self._take(word):
                 return _constant(value)
@@ -187,7 +187,7 @@ class _Reader:
 
         return find
 
-    def _quoted(self) -> str:
+    def _quote(self) -> str:
         match = _QUOTED.match(self._body, self._at)
         if match is None:
             raise self._fault("a quote is not closed")

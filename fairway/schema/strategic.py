@@ -37,7 +37,7 @@ def _part(node: Node, key: str) -> Node:
 def _merge_map(original: JsonObject, patch: JsonObject, node: Node) -> JsonObject:
     if _PATCH in patch:
         return _directed_map(patch)
-    out = _retained(original, patch)
+    out = _retain(original, patch)
     orders = {key: value for key, value in patch.items() if _is_directive(key, _ORDER)}
     ordered = {_field_of(key, _ORDER): value for key, value in orders.items()}
     for key, value in patch.items():
@@ -77,7 +77,7 @@ def _field_of(key: str, directive: str) -> str:
     return field
 
 
-def _retained(original: JsonObject, patch: JsonObject) -> JsonObject:
+def _retain(original: JsonObject, patch: JsonObject) -> JsonObject:
     """The original's keys that `$retainKeys` lets stay."""
     if _RETAIN not in patch:
         return dict(original)

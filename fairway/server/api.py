@@ -86,14 +86,12 @@ class Api:
         try:
             response = await self._answer(request, seen)
         except ApiError as error:
-            response = _refused(error)
+            response = _refuse(error)
         except RecursionError:
-            response = _refused(BadRequest("the body of the request is nested too deeply"))
+            response = _refuse(BadRequest("the body of the request is nested too deeply"))
         except Exception:
             _log.exception("a request failed: %s %s", request.method, request.path)
-            response = _refused(
-                InternalError("an internal error occurred; the hub's log says more")
-            )
+            response = _refuse(InternalError("an internal error occurred; the hub's log says more"))
         finally:
             self.metrics.request_ended()
         self._record(request, response, seen, time.perf_counter() - started)
@@ -223,7 +221,7 @@ class Api:
         )
 
 
-def _refused(error: ApiError) -> Response:
+def _refuse(error: ApiError) -> Response:
     response = json_response(error.status(), status=error.code)
     seconds = error.details.get("retryAfterSeconds")
     if seconds:

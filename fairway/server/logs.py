@@ -36,7 +36,7 @@ class TextFormatter(logging.Formatter):
     """`time LEVEL logger: sentence key=value ...`"""
 
     def format(self, record: logging.LogRecord) -> str:
-        named = "".join(f" {key}={_shown(value)}" for key, value in _fields(record).items())
+        named = "".join(f" {key}={_show(value)}" for key, value in _fields(record).items())
         time = micro_timestamp(record.created)
         sentence = record.getMessage().translate(_CONTROLS)
         line = f"{time} {record.levelname:<7} {record.name}: {sentence}{named}"
@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | bool | None) else redact(str(value))
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = str(value)
     if text.isprintable() and text and not any(name in ' "=' for name in text):
         return text

@@ -99,7 +99,7 @@ class Objects:
         if call.target.subresource == "scale":
             return json_response(read_scale(call.resource, stored.object()))
         show = await self._parts(call)
-        return self._shown(call, show(stored) if show is not None else stored)
+        return self._show(call, show(stored) if show is not None else stored)
 
     async def _list(self, call: Call) -> Response:
         form = rendering.form_of(call.request)
@@ -132,7 +132,7 @@ class Objects:
             return await self._store.create(call.key, body, namespace=call.namespace, write=how)
 
         await self._pass_gate(call, create, write)
-        return self._shown(call, await create(write), status=201, write=write)
+        return self._show(call, await create(write), status=201, write=write)
 
     async def _update(self, call: Call) -> Response:
         write = options.write_options(call.request, call.identity)
@@ -149,7 +149,7 @@ class Objects:
             )
 
         await self._pass_gate(call, update, write)
-        return self._shown(call, await update(write), write=write)
+        return self._show(call, await update(write), write=write)
 
     async def _patch(self, call: Call) -> Response:
         write = options.write_options(call.request, call.identity)
@@ -174,7 +174,7 @@ class Objects:
 
         await self._pass_gate(call, result, write)
         stored, is_new = await change(write)
-        return self._shown(call, stored, status=201 if is_new else 200, write=write)
+        return self._show(call, stored, status=201 if is_new else 200, write=write)
 
     async def _delete(self, call: Call) -> Response:
         how, dry_run = options.deletion(call.request)
@@ -183,7 +183,7 @@ class Objects:
             call.key, call.target.name, namespace=call.namespace, how=how, write=write
         )
         if not is_gone:
-            return self._shown(call, stored)
+            return self._show(call, stored)
         return json_response(_deleted(call, stored))
 
     async def _delete_collection(self, call: Call) -> Response:
@@ -239,7 +239,7 @@ class Objects:
         except ApiError:
             return None
 
-    def _shown(
+    def _show(
         self, call: Call, stored: Stored, *, status: int = 200, write: Write | None = None
     ) -> Response:
         form = rendering.form_of(call.request)

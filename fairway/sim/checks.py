@@ -161,7 +161,7 @@ class Checks:
             for known in (self._claimed, self._releasing, self._ran):
                 known.pop(name, None)
             self._late.discard(name)
-            self._removed(after)
+            self._remove(after)
             return
         self.seen[name] = after
         old = before.status if before is not None else _Status()
@@ -171,7 +171,7 @@ class Checks:
         self._claim(after, old)
         self._log.note(
             "status",
-            f"{name} {after.status.phase} claim={_told(after.status)} "
+            f"{name} {after.status.phase} claim={_describe(after.status)} "
             f"releasing={[placement.cluster for placement in after.status.releasing]}"
             f"{f' preempted by {by}' if (by := _preemptor(old, after.status)) else ''}",
         )
@@ -215,7 +215,7 @@ class Checks:
             if len(tasks) != len(set(tasks)):
                 self._log.violated(f"{name} has a task in two clusters: {_told_claim(claim)}")
 
-    def _removed(self, workload: CheckedWorkload) -> None:
+    def _remove(self, workload: CheckedWorkload) -> None:
         name, status = workload.metadata.name, workload.status
         wish = self._wishes.get(name)
         is_asked = wish is None or wish.is_deleted or wish.uid not in ("", workload.metadata.uid)
@@ -270,7 +270,7 @@ class Checks:
         elif not before and not leaving:
             self._ran[name] = Counter()  # another attempt
         ran = self._ran[name]
-        usage = _begun(claim.queue or status.queue, claim, status.releasing) if claim else Counter()
+        usage = _begin(claim.queue or status.queue, claim, status.releasing) if claim else Counter()
         leaving = _usage(status.queue, status.releasing)
         self._ran[name] = ran & (usage + leaving)  # the rest has ended
         # What was added while it waited for others never ran, and so need not end.
@@ -330,7 +330,7 @@ def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:
     return usage
 
 
-def _begun(queue: str, claim: _Claim, releasing: tuple[_Placement, ...]) -> Usage:
+def _begin(queue: str, claim: _Claim, releasing: tuple[_Placement, ...]) -> Usage:
     """What a claim has of quota, without replicas that start once others of it are gone."""
     usage = _usage(queue, claim.placements)
     for placement in releasing:
@@ -348,7 +348,7 @@ def _preemptor(old: _Status, new: _Status) -> str:
     return by.name if by is not None else ""
 
 
-def _told(status: _Status) -> str:
+def _describe(status: _Status) -> str:
     return _told_claim(status.claim) if status.claim is not None else "none"
 
 

@@ -163,9 +163,9 @@ class Faults:
 
     async def _pause_hub(self) -> None:
         hub = self._leader() or self._chance.choice(self._hubs)
-        await self._paused(hub, "a hub is paused", self._chance.choice((1.0, 4.0, 8.0, 16.0)))
+        await self._pause(hub, "a hub is paused", self._chance.choice((1.0, 4.0, 8.0, 16.0)))
 
-    async def _paused(self, process: Process, kind: str, seconds: float) -> None:
+    async def _pause(self, process: Process, kind: str, seconds: float) -> None:
         self._log.fault(kind, f"{process.name} for {seconds} s")
         process.pause()
         await self._time.sleep(seconds)
@@ -199,7 +199,7 @@ class Faults:
 
     async def _pause_agent(self) -> None:
         agent = self._chance.choice(self._agents)
-        await self._paused(agent, "an agent is paused", self._chance.choice((1.0, 4.0, 10.0)))
+        await self._pause(agent, "an agent is paused", self._chance.choice((1.0, 4.0, 10.0)))
 
     async def _cut_agent(self) -> None:
         agent = self._chance.choice(self._agents)

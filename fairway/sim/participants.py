@@ -84,7 +84,7 @@ class Process:
         if self._is_cut:
             self.face.cut()
         self._task = asyncio.ensure_future(self._run(self.face))
-        self._task.add_done_callback(self._ended)
+        self._task.add_done_callback(self._end)
 
     def chance(self, of: str) -> random.Random:
         seed = f"{self._stage.seed}/{self.name}/{self.runs}/{of}"
@@ -93,7 +93,7 @@ class Process:
     async def _run(self, face: StoreFace) -> None:
         raise NotImplementedError
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             self._stage.log.violated(f"{self.name} ended by a fault: {task.exception()!r}")
 

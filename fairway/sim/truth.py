@@ -38,7 +38,7 @@ class Truth:
         self.is_claimed: Callable[[str, str], bool] = lambda name, cluster: True
         for agent in agents:
             agent.on_act = self._acted
-            agent.on_keep = self._kept
+            agent.on_keep = self._keep
 
     def pods(self, cluster: str, work: str) -> list[LivePod]:
         """Pods of a work that hold a node, this very moment."""
@@ -121,7 +121,7 @@ class Truth:
         if needed > NODES * GPUS:
             self._log.violated(f"pods in {cluster} ask for {needed} devices")
 
-    def _kept(self, cluster: str, work: Work, term: int) -> None:
+    def _keep(self, cluster: str, work: Work, term: int) -> None:
         if work.spec.term < term:
             self._log.violated(
                 f"{cluster} accepts {work.metadata.name} of term {work.spec.term} in term {term}"

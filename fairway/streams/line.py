@@ -88,7 +88,7 @@ class Talk:
         while not self._has_begun:
             if self.outcome is not None:
                 raise TalkEnded(self.outcome)
-            await self._changed()
+            await self._change()
 
     async def send(self, channel: int, content: bytes) -> None:
         """Sends bytes on a channel, as there is room for them; TalkEnded when it is over."""
@@ -105,7 +105,7 @@ class Talk:
         while not self._received:
             if self.outcome is not None:
                 return None
-            await self._changed()
+            await self._change()
         frame = self._received.popleft()
         self._held -= frame.cost
         self._taken += frame.cost
@@ -156,7 +156,7 @@ class Talk:
 
     async def _spend(self, frame: Frame) -> None:
         while self.outcome is None and self._room < frame.cost:
-            await self._changed()
+            await self._change()
         self._room -= frame.cost
         await self._send(frame)
 
@@ -170,7 +170,7 @@ class Talk:
             self.over(_CUT)
             raise TalkEnded(_CUT) from fault
 
-    async def _changed(self) -> None:
+    async def _change(self) -> None:
         self._news.clear()
         await self._news.wait()
 
@@ -225,7 +225,7 @@ class Line:
         if len(self._talks) >= self._limits.talks or self._last >= _NUMBER_MOST:
             raise TalkEnded(_BUSY)
         self._last += 1
-        talk = self._made(self._last)
+        talk = self._make(self._last)
         try:
             await self.send(Frame(Kind.OPEN, talk.number, msgspec.json.encode(ask)))
         except OSError as fault:
@@ -248,7 +248,7 @@ class Line:
         if serving is not None and serving is not asyncio.current_task():
             serving.cancel()
 
-    def _made(self, number: int) -> Talk:
+    def _make(self, number: int) -> Talk:
         talk = self._talks[number] = Talk(self, number, self._limits)
         talk.heard_at = self.now()
         return talk
@@ -275,7 +275,7 @@ class Line:
             with contextlib.suppress(OSError):
                 await self.send(refused)
             return
-        talk = self._made(frame.number)
+        talk = self._make(frame.number)
         task = asyncio.ensure_future(self._served(self._serve, ask, talk))
         self._serving[frame.number] = task
         task.add_done_callback(lambda _: self._serving.pop(frame.number, None))

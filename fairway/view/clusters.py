@@ -253,7 +253,7 @@ def _from_pools(pools: Sequence[SimulatedPool], profile: Profile) -> nodes.Nodes
             rows.add(
                 f"{pool.name}-{number:04d}",
                 ready=True,
-                labels=_renamed({**pool.labels, **domains}, profile),
+                labels=_rename({**pool.labels, **domains}, profile),
                 amounts={
                     back.get(resource, resource): amount for resource, amount in shape.items()
                 },
@@ -262,7 +262,7 @@ def _from_pools(pools: Sequence[SimulatedPool], profile: Profile) -> nodes.Nodes
     return rows.table()
 
 
-def _renamed(labels: Mapping[str, str], profile: Profile) -> dict[str, str]:
+def _rename(labels: Mapping[str, str], profile: Profile) -> dict[str, str]:
     back = label_names(profile)
     return {back.get(key, key): value for key, value in labels.items()}
 
@@ -283,7 +283,7 @@ def _pools(
         by_quota = {} if quota is None else _by_quota(pool, quota, used[pool.quota])
         left = max(0, min((_left(pool, pool_report), *by_quota.values())))
         made = _pool(pool, cluster, pool_report, left=left, limited=tuple(by_quota))
-        result.append(_believed(made, beliefs.get(pool.name), now))
+        result.append(_believe(made, beliefs.get(pool.name), now))
     return tuple(result)
 
 
@@ -333,7 +333,7 @@ def _pool(
     return model.Pool(
         name=pool.name,
         shape=tuple(sorted((back.get(resource, resource), amount) for resource, amount in shape)),
-        labels=tuple(sorted(_renamed(pool.labels, cluster.spec.profile).items())),
+        labels=tuple(sorted(_rename(pool.labels, cluster.spec.profile).items())),
         taints=pool.taints,
         left=left,
         unit=pool.unit,
@@ -344,7 +344,7 @@ def _pool(
     )
 
 
-def _believed(pool: model.Pool, belief: PoolBelief | None, now: float) -> model.Pool:
+def _believe(pool: model.Pool, belief: PoolBelief | None, now: float) -> model.Pool:
     """A pool as far as it is believed to have stock."""
     if belief is None:
         return pool

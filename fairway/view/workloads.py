@@ -108,7 +108,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         was_preempted=any(attempt.preempted_by for attempt in status.history[-1:]),
         checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
         saves_when_asked=bool(spec.checkpoint and spec.checkpoint.signal),
-        held=_held(status.claim, workload, given, defaults.keys)
+        held=_hold(status.claim, workload, given, defaults.keys)
         if status.claim and not is_over(workload)
         else None,
         releasing=tuple(
@@ -355,7 +355,7 @@ def _victim(mention: WorkloadMention, keys: Mapping[str, str]) -> str:
     return keys.get(mention.uid, mention.uid)
 
 
-def _held(
+def _hold(
     claim: Claim, workload: Workload, given: Mapping[str, PodSet], keys: Mapping[str, str]
 ) -> model.Held:
     victims = tuple(
@@ -380,22 +380,22 @@ def _held(
 def _held_part(placement: Placement, claim: Claim, given: Mapping[str, PodSet]) -> model.Placed:
     """What stays where it is keeps its attempt, though the claim's has risen."""
     own = placement.attempt if placement.attempt != claim.attempt else 0
-    return replace(_placed(placement, given), attempt=own)
+    return replace(_place(placement, given), attempt=own)
 
 
 def _leaving_part(
     placement: Placement, claim: Claim | None, given: Mapping[str, PodSet]
 ) -> model.Placed:
     """What is left; where it makes way for its own replacement, that is charged in its stead."""
-    result = replace(_placed(placement, given), attempt=placement.attempt)
+    result = replace(_place(placement, given), attempt=placement.attempt)
     for other in claim.placements if claim and placement.gives_way_to else ():
         if other.cluster == placement.gives_way_to:
-            is_charged = not model.are_alike(result, _placed(other, given))
+            is_charged = not model.are_alike(result, _place(other, given))
             return replace(result, is_charged=is_charged)
     return result
 
 
-def _placed(placement: Placement, given: Mapping[str, PodSet]) -> model.Placed:
+def _place(placement: Placement, given: Mapping[str, PodSet]) -> model.Placed:
     return model.Placed(
         cluster=placement.cluster,
         pods=tuple(

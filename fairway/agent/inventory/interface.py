@@ -36,11 +36,11 @@ def with_offers(observation: Observation, offers: Offers) -> Observation:
     """An observation whose pools say what the offers say; what they leave open stays."""
     if not offers:
         return observation
-    pools = tuple(_offered(pool, offers.get(pool.name)) for pool in observation.pools)
+    pools = tuple(_offer(pool, offers.get(pool.name)) for pool in observation.pools)
     return replace(observation, pools=pools)
 
 
-def _offered(pool: PoolSeen, offer: Offer | None) -> PoolSeen:
+def _offer(pool: PoolSeen, offer: Offer | None) -> PoolSeen:
     if offer is None:
         return pool
     return replace(

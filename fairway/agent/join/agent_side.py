@@ -74,11 +74,11 @@ async def accepted(hub: KubeApi, cluster: str, key: bytes, clock: Clock) -> Cred
             _log.warning("the hub does not answer: %s", fault)
             secret = {}
         if sealed := data_of(secret).get("credential"):
-            return _opened(cluster, key, sealed)
+            return _open(cluster, key, sealed)
         await clock.sleep(_LOOK_SECONDS)
 
 
-def _opened(cluster: str, key: bytes, sealed: bytes) -> Credential:
+def _open(cluster: str, key: bytes, sealed: bytes) -> Credential:
     try:
         content = sealed_box.opened(key, sealed.decode())
         return msgspec.json.decode(content, type=Credential)

@@ -89,11 +89,11 @@ async def invite(hub: KubeApi, access: Access, cluster: str, wanted: Wanted) -> 
 async def _place(hub: KubeApi, cluster: str, wanted: Wanted) -> JsonObject:
     """The Cluster object of one that is to join, not accepted yet."""
     try:
-        result = _decoded(await hub.get(CLUSTERS, cluster))
+        result = _decode(await hub.get(CLUSTERS, cluster))
     except NotFound:
         spec = {"kubernetes": {"connection": "Pull"}, "accepted": False, "mode": wanted.mode}
         identity = {"apiVersion": API_VERSION, "kind": "Cluster", "metadata": {"name": cluster}}
-        return _decoded(await hub.create(CLUSTERS, {**identity, "spec": spec}, write=_WRITE))
+        return _decode(await hub.create(CLUSTERS, {**identity, "spec": spec}, write=_WRITE))
     if not _is_pull(result):
         raise Refused(f"{cluster} is a cluster that the hub reaches by itself already")
     if result["spec"].get("accepted", True):
@@ -112,13 +112,13 @@ async def asked(hub: KubeApi, cluster: str) -> Request | None:
         secret = await hub.get(SECRETS, rights.GUEST, work_namespace(cluster))
     except NotFound:
         return None
-    said = data_of(_decoded(secret)).get("agent")
+    said = data_of(_decode(secret)).get("agent")
     return msgspec.json.decode(said, type=Request) if said else None
 
 
 async def accept(hub: KubeApi, cluster: str, request: Request, *, mode: str = "") -> None:
     """Makes one who asked the agent of a cluster."""
-    owner = rights.owner_of(_decoded(await hub.get(CLUSTERS, cluster)))
+    owner = rights.owner_of(_decode(await hub.get(CLUSTERS, cluster)))
     namespace = work_namespace(cluster)
     await apply_all(hub, rights.agent_objects(cluster, owner))
     credential = await token_of(hub, namespace, rights.AGENT, CREDENTIAL_SECONDS)
@@ -137,7 +137,7 @@ async def trust(hub: KubeApi, cluster: str, *, mode: str = "") -> bool:
 
     An agent that was accepted before gets the rights that agents have by now.
     """
-    result = _decoded(await hub.get(CLUSTERS, cluster))
+    result = _decode(await hub.get(CLUSTERS, cluster))
     if _is_pull(result):
         if not result["spec"].get("accepted", True):
             return False
@@ -158,7 +158,7 @@ async def token_of(api: KubeApi, namespace: str, account: str, seconds: int) -> 
     answer = await api.create(
         ACCOUNTS, body, namespace=namespace, name=account, subresource="token", write=_WRITE
     )
-    status = _decoded(answer)["status"]
+    status = _decode(answer)["status"]
     return Credential(token=status["token"], expires_at=status["expirationTimestamp"])
 
 
@@ -173,7 +173,7 @@ async def make_namespace(api: KubeApi, name: str) -> None:
             return
         with suppress(NotFound):
             patched, _ = await api.patch(NAMESPACES, name, disown, write=_WRITE)
-            if "deletionTimestamp" not in _decoded(patched)["metadata"]:
+            if "deletionTimestamp" not in _decode(patched)["metadata"]:
                 return
         await api.clock.sleep(0.2)
     raise Refused(f"namespace {name} of a former cluster is still being removed; try again later")
@@ -213,6 +213,6 @@ async def _change(hub: KubeApi, cluster: str, spec: JsonObject) -> None:
     await hub.patch(CLUSTERS, cluster, Patch(type="merge", body={"spec": spec}), write=_WRITE)
 
 
-def _decoded(raw: bytes) -> JsonObject:
+def _decode(raw: bytes) -> JsonObject:
     decoded: JsonObject = msgspec.json.decode(raw)
     return decoded

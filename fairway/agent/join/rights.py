@@ -35,7 +35,7 @@ def guest_objects(cluster: str, owner: JsonObject) -> list[JsonObject]:
     return [
         _object("v1", "Secret", GUEST, cluster, owner, type="fairway.dev/join"),
         _object("v1", "ServiceAccount", GUEST, cluster, owner),
-        *_granted(GUEST, [rule], cluster, owner),
+        *_grant(GUEST, [rule], cluster, owner),
     ]
 
 
@@ -67,8 +67,8 @@ def agent_objects(cluster: str, owner: JsonObject) -> list[JsonObject]:
     ]
     return [
         _object("v1", "ServiceAccount", AGENT, cluster, owner),
-        *_granted(AGENT, own, cluster, owner),
-        *_granted(role_name(cluster), fleet_wide, cluster, owner, is_everywhere=True),
+        *_grant(AGENT, own, cluster, owner),
+        *_grant(role_name(cluster), fleet_wide, cluster, owner, is_everywhere=True),
     ]
 
 
@@ -79,7 +79,7 @@ def owner_of(cluster: JsonObject) -> JsonObject:
     return {"apiVersion": API_VERSION, "kind": "Cluster", **identity}
 
 
-def _granted(
+def _grant(
     name: str,
     rules: Sequence[JsonObject],
     cluster: str,

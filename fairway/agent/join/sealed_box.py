@@ -49,7 +49,7 @@ def seal(public: str, content: bytes) -> str:
     own = X25519PrivateKey.generate()
     sender = own.public_key().public_bytes_raw()
     shared = own.exchange(X25519PublicKey.from_public_bytes(receiver))
-    cipher = ChaCha20Poly1305(_derived(shared, sender, receiver))
+    cipher = ChaCha20Poly1305(_derive(shared, sender, receiver))
     return _text(sender + cipher.encrypt(_NONCE, content, None))
 
 
@@ -61,12 +61,12 @@ def opened(private: bytes, sealed: str) -> bytes:
         sender, content = whole[:_KEY_BYTES], whole[_KEY_BYTES:]
         shared = key.exchange(X25519PublicKey.from_public_bytes(sender))
         receiver = key.public_key().public_bytes_raw()
-        return ChaCha20Poly1305(_derived(shared, sender, receiver)).decrypt(_NONCE, content, None)
+        return ChaCha20Poly1305(_derive(shared, sender, receiver)).decrypt(_NONCE, content, None)
     except (binascii.Error, InvalidTag, ValueError) as error:
         raise NotSealedForUs("this was not sealed for this agent's key") from error
 
 
-def _derived(shared: bytes, sender: bytes, receiver: bytes) -> bytes:
+def _derive(shared: bytes, sender: bytes, receiver: bytes) -> bytes:
     purpose = _PURPOSE + sender + receiver
     return HKDF(algorithm=hashes.SHA256(), length=_KEY_BYTES, salt=None, info=purpose).derive(
         shared

@@ -148,10 +148,10 @@ class Accounting:
     def _prices_of(self, cluster: str, flavor: str) -> Mapping[str, int]:
         place = (cluster, flavor)
         if place not in self._prices:
-            self._prices[place] = self._priced(place)
+            self._prices[place] = self._price(place)
         return self._prices[place]
 
-    def _priced(self, place: ClusterFlavor) -> Mapping[str, int]:
+    def _price(self, place: ClusterFlavor) -> Mapping[str, int]:
         cluster = self._cache.get(Cluster, place[0]) if place[0] else None
         flavor = self._cache.get(Flavor, place[1]) if place[1] else None
         return unit_prices(cluster, flavor) if cluster is not None and flavor is not None else {}
@@ -160,7 +160,7 @@ class Accounting:
 
     def _reprice(self) -> None:
         """Prices may have changed; what is held costs the new ones from now on."""
-        prices = {place: self._priced(place) for place in self._prices}
+        prices = {place: self._price(place) for place in self._prices}
         if self._accounts is None or prices == self._prices:
             return
         self._prices = prices

@@ -136,7 +136,7 @@ class Autoscaling:
         try:
             bounds = bounds_of(autoscaler.spec, now)
             service = await self._service(autoscaler)
-            status = await self._decided(name, autoscaler, service, bounds)
+            status = await self._decide(name, autoscaler, service, bounds)
         except BadSchedule as fault:
             status = autoscaler_status.refused(autoscaler, "InvalidSchedule", str(fault), now)
             bounds = Bounds(least=0, most=0)
@@ -186,7 +186,7 @@ class Autoscaling:
         )
         return (created.timestamp() if created is not None else 0.0, name[1])
 
-    async def _decided(
+    async def _decide(
         self, name: Name, autoscaler: FleetAutoscaler, service: Service, bounds: Bounds
     ) -> FleetAutoscalerStatus:
         """Decides, carries out, and says what was done."""

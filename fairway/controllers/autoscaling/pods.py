@@ -54,7 +54,7 @@ def counted(service: Service, *, cache: Cache, states: States) -> Pods:
     facts: list[PodFact] = []
     for place in _places(service, cache):
         state = states.get(place.cluster, service.work) if place.is_heard else None
-        facts.extend(_told(place.cluster, state) if state is not None else _unseen(place))
+        facts.extend(_describe(place.cluster, state) if state is not None else _unseen(place))
     return Pods(facts=tuple(facts))
 
 
@@ -104,7 +104,7 @@ def _places(service: Service, cache: Cache) -> list[_Place]:
     return places
 
 
-def _told(cluster: str, state: WorkState) -> Iterable[PodFact]:
+def _describe(cluster: str, state: WorkState) -> Iterable[PodFact]:
     """As many pods of each sort as a report tells."""
     for pods in state.pods:
         sorts = (

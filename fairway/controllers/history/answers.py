@@ -45,7 +45,7 @@ def answer(book: Book, asked: Asked, now: float) -> dict[str, Any]:
         "series": series,
         "step": int(times[1] - times[0]),
         "times": times.tolist(),
-        "found": [_told(name, parts) for name, parts in values.items()],
+        "found": [_describe(name, parts) for name, parts in values.items()],
     }
 
 
@@ -77,17 +77,17 @@ def _times(track: Track, asked: Asked, now: float) -> npt.NDArray[np.int64]:
     return last - width * np.arange(count - 1, -1, -1, dtype=np.int64)
 
 
-def _told(name: str, values: Mapping[str, dict[str, list[float | None]]]) -> dict[str, Any]:
+def _describe(name: str, values: Mapping[str, dict[str, list[float | None]]]) -> dict[str, Any]:
     """A thing, and those of its parts that were there."""
     parts = [
-        {**_named(part), "values": columns}
+        {**_name(part), "values": columns}
         for part, columns in sorted(values.items(), key=lambda pair: (pair[0] == OTHERS, pair[0]))
         if part and any(number is not None for line in columns.values() for number in line)
     ]
     return {"name": name, "values": values.get("", {}), "parts": parts}
 
 
-def _named(part: str) -> dict[str, str]:
+def _name(part: str) -> dict[str, str]:
     name, _, resource = part.partition(_BESIDE)
     return {"name": name, "resource": resource} if resource else {"name": name}
 

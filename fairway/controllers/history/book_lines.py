@@ -141,7 +141,7 @@ class Journal:
     def load(self) -> Book | None:
         """The newest book that was kept whole, as it was at its last moment."""
         for lines in self._keeper.read():
-            book = _loaded(lines)
+            book = _load(lines)
             if book is not None:
                 return book
         return None
@@ -170,7 +170,7 @@ class Journal:
         self._keeper.write(_encode(moment))
 
 
-def _loaded(lines: Iterable[bytes]) -> Book | None:
+def _load(lines: Iterable[bytes]) -> Book | None:
     """A book from a segment; None where its beginning is not whole, or nobody can read it."""
     book = Book()
     is_whole = False

@@ -58,14 +58,14 @@ class Inventory:
             if not clusters:
                 continue
             for cluster in clusters.values():
-                await self._write(cluster, self._learned(cluster))
+                await self._write(cluster, self._learn(cluster))
             if self._clock.now() >= self._released_at + _RELEASE_SECONDS:
                 self._released_at = self._clock.now()
                 await self._release(clusters)
 
     # Stock.
 
-    def _learned(self, cluster: Cluster) -> JsonObject:
+    def _learn(self, cluster: Cluster) -> JsonObject:
         """What of its status is another after a look at its pools."""
         seen = {pool.name: pool for pool in cluster.status.elastic_pools}
         known = {belief.name: belief for belief in cluster.status.stock}

@@ -40,7 +40,7 @@ def leaving(
 ) -> dict[str, tuple[LeavingNode, ...]]:
     """The nodes that leave each cluster from now on; those that change nothing are left out."""
     by_node = {(idle_node.cluster, idle_node.node): idle_node for idle_node in idle}
-    kept = {name: list(_kept(cluster, by_node, now)) for name, cluster in clusters.items()}
+    kept = {name: list(_keep(cluster, by_node, now)) for name, cluster in clusters.items()}
     room = AT_ONCE_MOST - sum(len(some) for some in kept.values())
     for idle_node in _due(clusters, idle, idling, now)[: max(0, room)]:
         mine = kept[idle_node.cluster]
@@ -52,7 +52,7 @@ def leaving(
     }
 
 
-def _kept(cluster: Cluster, idle: Mapping[Node, Idle], now: float) -> Iterator[LeavingNode]:
+def _keep(cluster: Cluster, idle: Mapping[Node, Idle], now: float) -> Iterator[LeavingNode]:
     """Those that were leaving and still do; who was claimed after all, or does not go, stays."""
     for node in cluster.status.leaving_nodes:
         idle_node = idle.get((cluster.metadata.name, node.name))

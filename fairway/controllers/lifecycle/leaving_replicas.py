@@ -41,7 +41,7 @@ def placements_now(claim: Claim | None, releasing: Sequence[Placement]) -> tuple
             if here is None or not here.replicas:
                 placements[placement.cluster] = _plain(placement)
             elif (here.attempt or claim.attempt) == placement.attempt:
-                placements[placement.cluster] = _joined(here, placement)
+                placements[placement.cluster] = _join(here, placement)
             else:
                 placements[placement.cluster] = _plain(
                     placement
@@ -71,7 +71,7 @@ def part_of(placement: Placement, replicas: int) -> Placement:
     return replace(placement, replicas=many, pod_sets=pod_sets)
 
 
-def _joined(here: Placement, more: Placement) -> Placement:
+def _join(here: Placement, more: Placement) -> Placement:
     counts = {pod_set.name: pod_set.count for pod_set in more.pod_sets}
     pod_sets = tuple(
         replace(pod_set, count=pod_set.count + counts.get(pod_set.name, 0))
@@ -131,7 +131,7 @@ def let_go(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     }
     left: list[Placement] = []
     for placement in status.releasing:
-        left.extend(_parted(placement, claim, ready, least) if stays(placement) else (placement,))
+        left.extend(_part(placement, claim, ready, least) if stays(placement) else (placement,))
     return replace(status, releasing=tuple(left))
 
 
@@ -158,7 +158,7 @@ def _ready(case: LifecycleCase, claim: Claim, releasing: Iterable[Placement]) ->
     return ready
 
 
-def _parted(
+def _part(
     leaving: Placement, claim: Claim, ready: _Ready, least: Mapping[str, int]
 ) -> Iterator[Placement]:
     """A place that is left, as what goes now and what stays for a while yet."""
@@ -194,7 +194,7 @@ def restored(status: WorkloadStatus, lost: int) -> WorkloadStatus:
         if back:
             lost -= back
             returns = _plain(part_of(placement, back))
-            placements[placement.cluster] = returns if here is None else _joined(here, returns)
+            placements[placement.cluster] = returns if here is None else _join(here, returns)
         if back < (placement.replicas or 0):
             left.append(part_of(placement, (placement.replicas or 0) - back))
     result = tuple(placements[name] for name in sorted(placements))

@@ -30,7 +30,7 @@ def next_status(case: LifecycleCase) -> Change:
     phase = case.workload.status.phase or "Waiting"
     if case.workload.metadata.deletion_timestamp is not None and _holds_nothing(case):
         return Change(releases=FINALIZER in case.workload.metadata.finalizers)
-    return _finished(case, _PHASES[phase](case))
+    return _finish(case, _PHASES[phase](case))
 
 
 def _holds_nothing(case: LifecycleCase) -> bool:
@@ -38,7 +38,7 @@ def _holds_nothing(case: LifecycleCase) -> bool:
     return status.claim is None and not _still_there(case, status)
 
 
-def _finished(case: LifecycleCase, change: Change) -> Change:
+def _finish(case: LifecycleCase, change: Change) -> Change:
     """Conditions and counts go along with what is written, and are no reason to write."""
     status, before = change.status, case.workload.status
     if status is None:
@@ -189,7 +189,7 @@ def _overtaken(case: LifecycleCase) -> WorkloadStatus | None:
     )
 
 
-def _claimed(case: LifecycleCase) -> Change:
+def _claim(case: LifecycleCase) -> Change:
     if (overtaken := _overtaken(case)) is not None:
         return Change(status=overtaken)
     status = case.workload.status
@@ -197,15 +197,15 @@ def _claimed(case: LifecycleCase) -> Change:
     status = leaving_replicas.let_go(case, status)
     status = _no_longer_avoiding(case, _with_wishes(case, status))
     sweep = swept(case, case.workload.spec.tasks) if case.workload.spec.tasks else None
-    for look in (_outcome, _asked, _limit):
+    for look in (_outcome, _ask, _limit):
         workload_status = look(case, status, sweep)
         if workload_status is not None:
-            return Change(status=_trimmed(case, workload_status))
+            return Change(status=_trim(case, workload_status))
     if sweep is not None:
         status = _with_tasks(case, status, sweep)
         if status.claim is None:
             return Change(status=status)
-    return _placed(case, status)
+    return _place(case, status)
 
 
 def _outcome(
@@ -233,9 +233,7 @@ def _outcome(
     return None
 
 
-def _asked(
-    case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None
-) -> WorkloadStatus | None:
+def _ask(case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None) -> WorkloadStatus | None:
     """What people ask for: that it goes, or that it stops for now."""
     spec = case.workload.spec
     if case.workload.metadata.deletion_timestamp is not None:
@@ -280,7 +278,7 @@ def _with_tasks(case: LifecycleCase, status: WorkloadStatus, sweep: Swept) -> Wo
     return attempt_ends.rested(case, status)
 
 
-def _placed(case: LifecycleCase, status: WorkloadStatus) -> Change:
+def _place(case: LifecycleCase, status: WorkloadStatus) -> Change:
     """Troubles first; what is well may become Running."""
     assert status.claim is not None, "only what holds a claim is looked at"
     looks = [trouble_of(case, placement) for placement in status.claim.placements]
@@ -315,24 +313,24 @@ def _troubled(
             status = attempt_ends.shrunk(case, status, troubles)
     if status.claim is not None:
         after = sum(placement.replicas or 0 for placement in status.claim.placements)
-        status = _summarised(leaving_replicas.restored(status, before - after))
+        status = _summarise(leaving_replicas.restored(status, before - after))
         status = _with_readiness(case, status)  # what is left may be well, or done
         if case.workload.spec.tasks is None:
             status = _outcome(case, status, None) or status
-    status = _trimmed(case, status)
+    status = _trim(case, status)
     return Change(
         status=status, wake_at=_wake_at(case, status, times), nodes_aside=nodes, moves=moves
     )
 
 
-def _summarised(status: WorkloadStatus) -> WorkloadStatus:
+def _summarise(status: WorkloadStatus) -> WorkloadStatus:
     """With the clusters of the claim, as people read them."""
     assert status.claim is not None, "only what holds a claim is looked at"
     text = summary_of(status.claim.placements)
     return replace(status, claim=replace(status.claim, summary=text))
 
 
-def _trimmed(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
+def _trim(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Without what is known to be gone already; counts as they are then."""
     left = _still_there(case, status)
     status = settled(case, replace(status, releasing=left))
@@ -415,8 +413,8 @@ def _wake_at(case: LifecycleCase, status: WorkloadStatus, times: Sequence[float]
 _PHASES: Mapping[str, Callable[[LifecycleCase], Change]] = {
     "Waiting": _waiting,
     "Held": _waiting,
-    "Claimed": _claimed,
-    "Running": _claimed,
+    "Claimed": _claim,
+    "Running": _claim,
     "Stopping": _stopping,
     **dict.fromkeys(OVER, _over),
 }

@@ -86,7 +86,7 @@ def failed(case: LifecycleCase, placement: Placement) -> Found:
     seen = case.seen(placement)
     if seen is None or seen.phase not in ("Failed", "Gone"):
         return NEVER
-    return _judged(case, placement, seen)
+    return _judge(case, placement, seen)
 
 
 def blocked(case: LifecycleCase, placement: Placement) -> Found:
@@ -99,7 +99,7 @@ def blocked(case: LifecycleCase, placement: Placement) -> Found:
     due = claim.decided_at.timestamp() + case.settings.pending_seconds
     if case.now < due:
         return due
-    return replace(_judged(case, placement, seen), is_move=True)
+    return replace(_judge(case, placement, seen), is_move=True)
 
 
 def _failure(placement: Placement, seen: WorkObservation) -> Failure:
@@ -111,7 +111,7 @@ def _failure(placement: Placement, seen: WorkObservation) -> Failure:
     )
 
 
-def _judged(case: LifecycleCase, placement: Placement, seen: WorkObservation) -> Trouble:
+def _judge(case: LifecycleCase, placement: Placement, seen: WorkObservation) -> Trouble:
     workload = case.workload
     before = Before(history=workload.status.history, has_own_retry=bool(workload.spec.retry))
     verdict = judge(_failure(placement, seen), before)

@@ -150,7 +150,7 @@ class Rollouts:
 
     async def _advance(self, stored: Stored, rollout: Rollout, workload: Workload) -> float | None:
         now = self._clock.now()
-        status = await self._noted(rollout, workload, now)
+        status = await self._note(rollout, workload, now)
         case = with_fields(case_of(self._cache, self._states, rollout, workload, status), now=now)
         result = advance(case)
         due = gate_numbers.due(rollout, result.status, now)
@@ -171,7 +171,7 @@ class Rollouts:
         await self._tidy(rollout, {revision.mark for revision in kept})
         return again
 
-    async def _noted(self, rollout: Rollout, workload: Workload, now: float) -> RolloutStatus:
+    async def _note(self, rollout: Rollout, workload: Workload, now: float) -> RolloutStatus:
         """The status with the workload's template as its latest revision, which is kept first."""
         assert workload.spec.template is not None, "only such have Rollouts that count"
         before = rollout.status

@@ -37,7 +37,7 @@ class Register:
         self._cache = cache
         self._by_workload: dict[Name, set[Name]] = {}
         self._workloads: dict[Name, Name] = {}  # by rollout
-        for kind, follow in ((ROLLOUTS, self._rollout_changed), (REVISIONS, self._revised)):
+        for kind, follow in ((ROLLOUTS, self._rollout_changed), (REVISIONS, self._revise)):
             mirror = cache.mirror(kind)
             mirror.followers.append(follow)
             for name, stored in mirror.items():
@@ -70,7 +70,7 @@ class Register:
             self._by_workload.setdefault(after, set()).add(name)
         self._tell({pair for pair in (before, after) if pair is not None})
 
-    def _revised(self, name: Name, stored: Stored | None) -> None:
+    def _revise(self, name: Name, stored: Stored | None) -> None:
         revision = self._cache.get(Revision, name[1], name[0]) if stored is not None else None
         if revision is not None:
             self._tell({(name[0], revision.spec.workload)})

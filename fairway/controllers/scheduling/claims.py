@@ -87,7 +87,7 @@ def claimed(
         ),
         *(
             WaitsFor(type="Provision", cluster=cluster, pool=pool, count=count)
-            for (cluster, pool), count in _asked(before, placements, provisions).items()
+            for (cluster, pool), count in _ask(before, placements, provisions).items()
         ),
     )
     key = key_of(workload)
@@ -121,7 +121,7 @@ def claimed(
     )
 
 
-def _asked(
+def _ask(
     before: Claim | None, placements: Sequence[Placement], provisions: Sequence[plan.Provision]
 ) -> dict[tuple[str, str], int]:
     """Nodes that the claim asks of pools in all: who asks for more has still asked for the rest,
@@ -192,7 +192,7 @@ def moved(workload: Workload, step: plan.Move, context: Context) -> WorkloadStat
     replicas = source.replicas or 0
     stays = replicas - step.count
     if stays > 0:
-        after[step.source] = _scaled(source, stays, replicas)
+        after[step.source] = _scale(source, stays, replicas)
     else:
         del after[step.source]
     after[target.cluster] = target
@@ -304,7 +304,7 @@ def _taken_away(before: Sequence[Placement], after: Sequence[Placement]) -> Iter
             yield replace(old, replicas=replicas or None, pod_sets=pod_sets)
 
 
-def _scaled(placement: Placement, part: int, whole: int) -> Placement:
+def _scale(placement: Placement, part: int, whole: int) -> Placement:
     pod_sets = tuple(
         replace(pod_set, count=pod_set.count * part // whole) for pod_set in placement.pod_sets
     )

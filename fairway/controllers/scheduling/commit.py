@@ -78,7 +78,7 @@ class Committer:
             for deal in deals:
                 tasks.create_task(self._commit_deal(deal, planned, context, outcome))
             for key, reservation in planned.reservations.items():
-                make = _reserving(reservation, context)
+                make = _reserve(reservation, context)
                 tasks.create_task(self._commit_one(key, make, planned, outcome))
         return outcome
 
@@ -166,9 +166,9 @@ class Committer:
             make: MakeStatus
             match step:
                 case Admit():
-                    make = _admitting(step, provisions, context, self._leaving(step, outcome))
+                    make = _admit(step, provisions, context, self._leaving(step, outcome))
                 case Move() if step is moves[0]:
-                    make = _moving(moves, context)
+                    make = _move(moves, context)
                 case Move():
                     outcome.written.append(step)  # with the first
                     continue
@@ -358,7 +358,7 @@ def _refuse(deal: Sequence[Step], outcome: Outcome) -> None:
         outcome.refused.setdefault(item.workload, "what it hangs on was not written")
 
 
-def _admitting(
+def _admit(
     step: Admit,
     provisions: list[Provision],
     context: Context,
@@ -367,7 +367,7 @@ def _admitting(
     return lambda workload: claims.claimed(workload, step, provisions, context, leaving)
 
 
-def _moving(moves: Sequence[Move], context: Context) -> MakeStatus:
+def _move(moves: Sequence[Move], context: Context) -> MakeStatus:
     """All moves of a workload, one after the other, in one write."""
 
     def make(workload: Workload) -> WorkloadStatus:
@@ -378,7 +378,7 @@ def _moving(moves: Sequence[Move], context: Context) -> MakeStatus:
     return make
 
 
-def _reserving(reservation: Reservation | None, context: Context) -> MakeStatus:
+def _reserve(reservation: Reservation | None, context: Context) -> MakeStatus:
     return lambda workload: claims.reserved(workload, reservation, context)
 
 

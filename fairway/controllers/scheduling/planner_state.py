@@ -157,7 +157,7 @@ class Planning:
         self._cursor = None if cursor.is_done else cursor
         if cursor.is_done:
             self._settled = cursor
-        planned = self._planned(result, snapshot, is_whole=is_whole)
+        planned = self._plan(result, snapshot, is_whole=is_whole)
         self._view.assume(result)
         return planned
 
@@ -194,7 +194,7 @@ class Planning:
         notice.clear()
         return self._settled.woken(woken) if woken else None
 
-    def _planned(self, plan: Plan, snapshot: Snapshot, *, is_whole: bool) -> Planned:
+    def _plan(self, plan: Plan, snapshot: Snapshot, *, is_whole: bool) -> Planned:
         workloads = snapshot.facts.workloads
         touched = {step.workload for step in plan.steps}
         reservations = _changed_reservations(plan, snapshot) if is_whole else {}

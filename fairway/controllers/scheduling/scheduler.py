@@ -245,9 +245,9 @@ class Scheduler:
 
     async def _feed(self) -> None:
         while self._pending:
-            await self._planner.feed(self._taken)
+            await self._planner.feed(self._take)
 
-    def _taken(self) -> list[Fed]:
+    def _take(self) -> list[Fed]:
         """What the planner is told next; asked for only once it listens, so nothing is lost if
         whoever feeds it is cancelled while waiting for that."""
         return [self._pending.pop(pair) for pair in list(islice(self._pending, _FED_MOST))]
@@ -303,7 +303,7 @@ class Scheduler:
             priorities=planned.priorities,
             queues=planned.queues,
         )
-        allowed = self._restrained(planned)
+        allowed = self._restrain(planned)
         outcome = await self._committer.commit(with_fields(planned, steps=allowed.steps), context)
         for workload, stored in outcome.stored.items():
             self._await_echo(workload, stored)
@@ -347,7 +347,7 @@ class Scheduler:
             if stored.object()["metadata"]["resourceVersion"] == version:
                 await self._forget([key])
 
-    def _restrained(self, planned: Planned) -> Restrained:
+    def _restrain(self, planned: Planned) -> Restrained:
         return breaker_limits.restrained(
             deals_of(planned.steps),
             self._board.breakers,
@@ -366,42 +366,42 @@ class Scheduler:
 
     async def explain(self, key: str) -> Explanation | None:
         """Why a workload waits, worked out now."""
-        with self._asked():
+        with self._ask():
             await self._feed()
             return await self._planner.explain(key, self._clock.now())
 
     async def standings(self) -> list[QueueState]:
         """How every queue stands now."""
-        with self._asked():
+        with self._ask():
             await self._feed()
             return await self._planner.standings(self._clock.now())
 
     async def idle_nodes(self) -> list[Idle]:
         """Nodes of elastic pools that nobody uses now."""
-        with self._asked():
+        with self._ask():
             await self._feed()
             return await self._planner.idle_nodes(self._clock.now())
 
     async def supplies(self) -> dict[ClusterFlavor, int]:
         """Accelerators that clusters have now, in thousandths, by cluster and flavor."""
-        with self._asked():
+        with self._ask():
             await self._feed()
             return await self._planner.supplies(self._clock.now())
 
     async def ahead(self) -> list[Ahead]:
         """Who is expected to start next."""
-        with self._asked():
+        with self._ask():
             await self._feed()
             return await self._planner.ahead(self._clock.now())
 
     async def gauges(self) -> Gauges:
         """What a history keeps of the fleet, as it is now."""
-        with self._asked():
+        with self._ask():
             await self._feed()
             return await self._planner.gauges(self._clock.now())
 
     @contextmanager
-    def _asked(self) -> Iterator[None]:
+    def _ask(self) -> Iterator[None]:
         """Whoever asks too early or too late is told to ask again, and a planner that is lost, or
         that may have lost its way, is replaced."""
         if self._is_closed or not self._has_run:
@@ -421,7 +421,7 @@ class Scheduler:
 
     async def shadow(self) -> dict[str, list[str]]:
         """Which of those who wait would get something in clusters that are only shadowed."""
-        with self._asked():
+        with self._ask():
             await self._feed()
             return await self._planner.shadow(self._clock.now())
 

@@ -108,7 +108,7 @@ class Notice:
         key = _key(plain)
         status = plain.get("status") or {}
         placements = (status.get("claim") or {}).get("placements", ())
-        charged = _charged(placements) + _charged(status.get("releasing", ()))
+        charged = _charge(placements) + _charge(status.get("releasing", ()))
         if charged < self._held.get(key, 0):
             self.is_freed = True
         self._held[key] = charged
@@ -141,7 +141,7 @@ class Notice:
         return is_news
 
 
-def _charged(placements: Sequence[Mapping[str, Any]]) -> int:
+def _charge(placements: Sequence[Mapping[str, Any]]) -> int:
     pods = sum(
         pod_set.get("count", 0) for each in placements for pod_set in each.get("podSets", ())
     )

@@ -77,11 +77,11 @@ def ahead(facts: Facts) -> list[Ahead]:
     )
     return [
         *result,
-        *(_reserved(workload) for workload in sorted(kept, key=lambda other: other.key)),
+        *(_reserve(workload) for workload in sorted(kept, key=lambda other: other.key)),
     ]
 
 
-def _reserved(workload: Workload) -> Ahead:
+def _reserve(workload: Workload) -> Ahead:
     assert workload.reservation is not None, "asked only for those"
     cluster, flavors = workload.reservation
     gpus = sum(

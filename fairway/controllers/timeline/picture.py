@@ -148,7 +148,7 @@ async def picture(
     shown = result[:_GROUPS_MOST]
     most = min(wanted.most, max(_LEAST, _SPANS_MOST // max(1, len(shown))))
     rendered = [
-        _rendered(group, wanted, most=most, room=rooms.get(group.name, {}), may_name=may_name)
+        _render(group, wanted, most=most, room=rooms.get(group.name, {}), may_name=may_name)
         async for group in in_slices(shown, 8)
     ]
     return {"groups": rendered, "groupsLeft": len(result) - len(shown)}
@@ -160,7 +160,7 @@ async def _within(drawn: Iterable[Drawn], wanted: Wanted) -> AsyncIterator[Drawn
             yield row
 
 
-def _rendered(
+def _render(
     group: _Group, wanted: Wanted, *, most: int, room: Mapping[str, int], may_name: MayName
 ) -> dict[str, Any]:
     drawn = sorted(
@@ -171,11 +171,11 @@ def _rendered(
         "name": group.name,
         "room": {flavor: gpus / 1000 for flavor, gpus in sorted(room.items())},
         "spans": [row.render(may_name) for row in first],
-        "more": _summed(drawn[most:], wanted),
+        "more": _sum(drawn[most:], wanted),
     }
 
 
-def _summed(rest: Sequence[Drawn], wanted: Wanted) -> list[dict[str, Any]]:
+def _sum(rest: Sequence[Drawn], wanted: Wanted) -> list[dict[str, Any]]:
     """Those that are not drawn one by one: how many, and the GPUs of each flavor over time."""
     by_flavor: dict[str, list[Drawn]] = {}
     for row in rest:

@@ -59,7 +59,7 @@ class Timeline:
         now = self._clock.now()
         rooms = known.clusters if wanted.by == "cluster" else known.queues
         result = await picture(
-            self._drawn(wanted, known, now), wanted, rooms=rooms, may_name=cache(may_name)
+            self._draw(wanted, known, now), wanted, rooms=rooms, may_name=cache(may_name)
         )
         return {
             "now": now,
@@ -70,7 +70,7 @@ class Timeline:
             **result,
         }
 
-    def _drawn(self, wanted: Wanted, known: _Known, now: float) -> Iterator[Drawn]:
+    def _draw(self, wanted: Wanted, known: _Known, now: float) -> Iterator[Drawn]:
         # Gathered at once, so that what ends meanwhile does not come twice.
         lasting, ended = list(self.spans.lasting()), list(self.spans.ended_after(wanted.start))
         held = {span.workload for span in lasting}

@@ -112,9 +112,9 @@ def changed(objects: Iterable[JsonObject], change: Change, now: float) -> list[J
     """The objects with the change made; the same that one would write into a dumped snapshot."""
     objects = list(objects)
     known = {_identity(object_): object_ for object_ in objects}
-    put = [_submitted(entry, known, now) for entry in _put_in(change)]
+    put = [_submit(entry, known, now) for entry in _put_in(change)]
     replaced = {_identity(entry) for entry in put}
-    removed = {_found(named, known) for named in change.remove}
+    removed = {_find(named, known) for named in change.remove}
     _confirm_known(known, change)
     lost = frozenset(change.lose)
     kept = [
@@ -136,12 +136,12 @@ def _confirm_known(known: Container[Identity], change: Change) -> None:
         if ("Cluster", "", name) not in known:
             raise BadRequest(f"lose[{number}]: there is no cluster {name}")
     for number, named in enumerate(change.remove):
-        if _found(named, known) not in known:
+        if _find(named, known) not in known:
             where = f"{named.namespace}/{named.name}" if named.namespace else named.name
             raise BadRequest(f"remove[{number}]: there is no {named.kind} {where}")
 
 
-def _found(named: Named, known: Container[Identity]) -> Identity:
+def _find(named: Named, known: Container[Identity]) -> Identity:
     """Whom a name means; without a namespace it is the first, of kinds that have one."""
     plain = (named.kind, named.namespace, named.name)
     is_said = named.namespace or plain in known
@@ -164,7 +164,7 @@ def _read(text: str) -> list[JsonObject]:
         raise BadRequest(fault.message) from fault
 
 
-def _submitted(plain: JsonObject, known: Mapping[Identity, JsonObject], now: float) -> JsonObject:
+def _submit(plain: JsonObject, known: Mapping[Identity, JsonObject], now: float) -> JsonObject:
     """An object that is put in comes now; one in place of another is as old as that one."""
     before = known.get(_identity(plain))
     born = before["metadata"].get("creationTimestamp") if before else timestamp(now)
@@ -259,7 +259,7 @@ def _new_cluster(
     if bool(wanted.copy_of) == bool(wanted.nodes):
         raise BadRequest(f"{path}: a new cluster needs either copyOf or nodes")
     if wanted.copy_of:
-        return _copied(before, wanted, path)
+        return _copy(before, wanted, path)
     pools = [_pool(objects, node, f"{path}.nodes[{at}]") for at, node in enumerate(wanted.nodes)]
     spec = {"simulated": {"nodePools": pools}, "priceFactor": str(wanted.price_factor)}
     return [
@@ -288,7 +288,7 @@ def _pool(objects: list[JsonObject], wanted: Nodes, path: str) -> JsonObject:
     raise BadRequest(f"{path}.flavor: there is no flavor {wanted.flavor}")
 
 
-def _copied(objects: list[JsonObject], wanted: NewCluster, path: str) -> list[JsonObject]:
+def _copy(objects: list[JsonObject], wanted: NewCluster, path: str) -> list[JsonObject]:
     """A cluster with its nodes, on which nothing of ours runs."""
     result = []
     for object_ in objects:

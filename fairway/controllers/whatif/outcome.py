@@ -83,7 +83,7 @@ class Side:
         for (cluster, flavor), gpus in supplies(Snapshot(self.facts)).items():
             result[cluster][flavor] = {"room": gpus / 1000, "used": 0.0}
         for workload in self.then.workloads.values():
-            for placed in _placed(workload):
+            for placed in _place(workload):
                 for flavor, gpus in _gpus(placed).items():
                     here = result.setdefault(placed.cluster, {})
                     setdefault = here.setdefault(flavor, {"room": 0.0, "used": 0.0})
@@ -141,7 +141,7 @@ def _queue(side: Side, other: Side, key: str) -> str:
 def _wanted(side: Side, other: Side, key: str) -> float:
     """GPUs that it holds, or asks for."""
     workload = side.then.workloads.get(key) or other.then.workloads[key]
-    held = sum(gpus for placed in _placed(workload) for gpus in _gpus(placed).values())
+    held = sum(gpus for placed in _place(workload) for gpus in _gpus(placed).values())
     if held:
         return held / 1000
     asked = sum(
@@ -153,7 +153,7 @@ def _wanted(side: Side, other: Side, key: str) -> float:
     return asked * (workload.replicas if workload.mode == "Divided" else 1) / MILLI / 1000
 
 
-def _placed(workload: Workload) -> Iterator[Placed]:
+def _place(workload: Workload) -> Iterator[Placed]:
     if workload.held is not None:
         yield from workload.held.placed
 

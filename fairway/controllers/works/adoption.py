@@ -40,7 +40,7 @@ def placement_of(work: Work) -> Placement | None:
     return codec.decode_part(text, Placement) if text else None
 
 
-def _guessed(work: Work, workload: Workload) -> Placement:
+def _guess(work: Work, workload: Workload) -> Placement:
     """What an agent made up from what it saw running: the pods are known, their flavors are not."""
     pod_sets = tuple(
         PlacedPodSet(name=pod_set.name, count=pod_set.count) for pod_set in work.spec.pod_sets
@@ -60,7 +60,7 @@ def claim_of(works: Sequence[Work], workload: Workload, now: float) -> Claim | N
     result = [work for work in works if is_adopted(work)]
     if not result:
         return None
-    placements = [placement_of(work) or _guessed(work, workload) for work in result]
+    placements = [placement_of(work) or _guess(work, workload) for work in result]
     return Claim(
         attempt=max(placement.attempt for placement in placements),
         term=max(work.spec.term for work in result),

@@ -200,7 +200,7 @@ def _run(
     if before is None:
         yield Create(work=work)
     elif not _is_same(before, work):
-        yield Update(work=replace(work, metadata=_kept(before, work)))
+        yield Update(work=replace(work, metadata=_keep(before, work)))
 
 
 def _with_whole_runs(workload: Workload, placement: Placement, same: Work | None) -> Placement:
@@ -352,7 +352,7 @@ def _is_same(before: Work, after: Work) -> bool:
         replace(before.spec, term=0) == replace(after.spec, term=0)
         and not is_adopted(before)
         and not is_refused(before)
-        and all(_noted(before, key) == _noted(after, key) for key in _OWN_ANNOTATIONS)
+        and all(_note(before, key) == _note(after, key) for key in _OWN_ANNOTATIONS)
     )
 
 
@@ -371,11 +371,11 @@ def is_refused(work: Work) -> bool:
     )
 
 
-def _noted(work: Work, key: str) -> str:
+def _note(work: Work, key: str) -> str:
     return work.metadata.annotations.get(key, "")
 
 
-def _kept(before: Work, after: Work) -> ObjectMeta:
+def _keep(before: Work, after: Work) -> ObjectMeta:
     """What others wrote there stays."""
     others = {
         key: value

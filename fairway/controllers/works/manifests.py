@@ -54,7 +54,7 @@ def manifests_of(
     if workload.spec.template is not None:
         plain = [cleaned(manifest) for manifest in workload.spec.template.manifests]
         first, *others = (_at_home(entry, workload, namespace) for entry in plain)
-        running = _running(workload, placement, work, _counted(first, placement, around), around)
+        running = _running(workload, placement, work, _count(first, placement, around), around)
     else:
         others = []
         running = [
@@ -121,7 +121,7 @@ def _running(
     )
 
 
-def _counted(manifest: JsonObject, placement: Placement, around: Surroundings) -> JsonObject:
+def _count(manifest: JsonObject, placement: Placement, around: Surroundings) -> JsonObject:
     """The manifest that runs, with the counts of the placement."""
     kind = around.kinds.of(manifest)
     if kind is None or placement.tasks:

@@ -151,7 +151,7 @@ class _Walk:
         for sentence in (*self._standing(workload), *parts):
             self.say(step.workload, sentence)
         self._charge(workload, step)
-        added = _added(workload.held.placed if workload.held else (), step.placed)
+        added = _add(workload.held.placed if workload.held else (), step.placed)
         if self.facts.clusters:
             self._check_where(workload, added)
             for placed in added:
@@ -271,7 +271,7 @@ class _Walk:
         )
         if step.placed.replicas != before + step.count:
             self.say(step.workload, f"moves {step.count}, and has {step.placed.replicas} there")
-        added = _added(now, (step.placed,))
+        added = _add(now, (step.placed,))
         self._charge_move(workload, step, source, added)
         self._check_where(workload, added)
         for placed in added:
@@ -315,7 +315,7 @@ class _Walk:
                 self.say(key, f"waits for {other}, which stays")
 
 
-def _added(before: tuple[Placed, ...], after: tuple[Placed, ...]) -> tuple[Placed, ...]:
+def _add(before: tuple[Placed, ...], after: tuple[Placed, ...]) -> tuple[Placed, ...]:
     """What a step adds in each cluster to that which was held there."""
     earlier = {(placed.cluster, pods.name): pods for placed in before for pods in placed.pods}
     placements = []

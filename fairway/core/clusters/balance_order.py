@@ -55,22 +55,22 @@ class Order(Sequence[Ranked]):
     def __getitem__(self, at: slice) -> list[Ranked]: ...
     def __getitem__(self, at: int | slice) -> Ranked | list[Ranked]:
         if isinstance(at, slice):
-            return [self._ranked(number) for number in self._order[at].tolist()]
-        return self._ranked(int(self._order[at]))
+            return [self._rank(number) for number in self._order[at].tolist()]
+        return self._rank(int(self._order[at]))
 
     def __iter__(self) -> Iterator[Ranked]:
-        return map(self._ranked, self._order.tolist())
+        return map(self._rank, self._order.tolist())
 
     def where(self, fits: npt.NDArray[np.bool_]) -> Iterator[Ranked]:
         """Those that pass, best first; `fits` has an entry for each name."""
-        return map(self._ranked, self._order[fits[self._order]].tolist())
+        return map(self._rank, self._order[fits[self._order]].tolist())
 
     def totals(self) -> dict[str, int]:
         """The total of each cluster, best first."""
         names, totals = self.names, self._totals.tolist()
         return {names[at]: totals[at] for at in self._order.tolist()}
 
-    def _ranked(self, at: int) -> Ranked:
+    def _rank(self, at: int) -> Ranked:
         value = int(self._values[at])
         values = tuple([value if counts else 0 for counts, _ in self._weights])
         return Ranked(self.names[at], int(self._totals[at]), values)

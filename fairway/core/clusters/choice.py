@@ -60,7 +60,7 @@ def choose(
     faults = _faults(policy)
     if faults:
         # Even clusters that the policy as it is now would refuse are kept, as far as they exist.
-        return _kept(policy, clusters, [], faults=faults, candidates=result, wanted=wanted)
+        return _keep(policy, clusters, [], faults=faults, candidates=result, wanted=wanted)
     ranked = rank(
         (facts.get(name, Facts(cluster=name)) for name in allowed),
         policy.scores,
@@ -75,10 +75,10 @@ def choose(
     selection = select(options, policy.spread, wanted)
     if selection.unmet:
         kept = {name: clusters[name] for name in allowed}
-        return _kept(policy, kept, ranked, unmet=selection.unmet, candidates=result, wanted=wanted)
+        return _keep(policy, kept, ranked, unmet=selection.unmet, candidates=result, wanted=wanted)
     chosen = [ranked for ranked in order if ranked.cluster in selection.chosen]
     return Choice(
-        chosen=tuple(_chosen(ranked, policy) for ranked in chosen),
+        chosen=tuple(_choose(ranked, policy) for ranked in chosen),
         missing=max(wanted - len(chosen), 0),
         refused=result.refused,
         changes_at=result.changes_at,
@@ -143,7 +143,7 @@ def _faults(policy: Policy) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def _kept(
+def _keep(
     policy: Policy,
     clusters: Mapping[str, Cluster],
     ranked: list[Ranked],
@@ -156,7 +156,7 @@ def _kept(
     """The last choice, as far as the clusters are there."""
     known = {ranked_cluster.cluster: ranked_cluster for ranked_cluster in ranked}
     chosen = tuple(
-        _chosen(known.get(name, Ranked(name, 0)), policy)
+        _choose(known.get(name, Ranked(name, 0)), policy)
         for name in policy.chosen
         if name in clusters
     )
@@ -170,7 +170,7 @@ def _kept(
     )
 
 
-def _chosen(ranked: Ranked, policy: Policy) -> Chosen:
+def _choose(ranked: Ranked, policy: Policy) -> Chosen:
     return Chosen(
         cluster=ranked.cluster, group=group_of(ranked.cluster, policy) or "", score=ranked.total
     )

@@ -175,7 +175,7 @@ def _values(
 ) -> Sequence[int | None]:
     """One score of all clusters; None where it is not known."""
     if not score.is_built_in:
-        return [_given(row.scores.get((score.name, score.item)), now) for row in rows]
+        return [_give(row.scores.get((score.name, score.item)), now) for row in rows]
     if score.name == "Steady":
         return [_BEST if row.cluster in current else 0 for row in rows]
     return _BUILT_IN[score.name](rows, score)
@@ -187,7 +187,7 @@ def _default(score: Score) -> int:
     return _WORST if score.weight > 0 else _BEST
 
 
-def _given(score: tuple[int, float | None] | None, now: float) -> int | None:
+def _give(score: tuple[int, float | None] | None, now: float) -> int | None:
     if score is None:
         return None
     value, valid_until = score
@@ -224,7 +224,7 @@ def _between(values: _Values) -> _Values:
     if span == 0:
         return [None if value is None else _BEST for value in values]
     return [
-        None if value is None else _truncated(200 * (value - low) - 100 * span, span)
+        None if value is None else _truncate(200 * (value - low) - 100 * span, span)
         for value in values
     ]
 
@@ -242,7 +242,7 @@ def _near_least(values: _Values, grace: int = 0) -> _Values:
     ]
 
 
-def _truncated(numerator: int, denominator: int) -> int:
+def _truncate(numerator: int, denominator: int) -> int:
     """Their quotient, truncated toward zero; the denominator is positive."""
     quotient = abs(numerator) // denominator
     return quotient if numerator >= 0 else -quotient

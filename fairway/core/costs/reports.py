@@ -121,15 +121,15 @@ def sums_of(rows: Iterable[CostRow]) -> Mapping[Key, Sum]:
 
 def hours(total: Sum) -> str:
     """GPU-hours, with two digits."""
-    return _rounded(total.gpu_time, 1000 * HOUR)
+    return _round(total.gpu_time, 1000 * HOUR)
 
 
 def money(total: Sum) -> str:
     """Money, with two digits."""
-    return _rounded(total.money, NANO * HOUR)
+    return _round(total.money, NANO * HOUR)
 
 
-def _rounded(amount: int, unit: int) -> str:
+def _round(amount: int, unit: int) -> str:
     """An amount in hundredths of a unit, rounded half up: the one place where anything is."""
     hundredths = (amount * 200 + unit) // (2 * unit)
     return f"{hundredths // 100}.{hundredths % 100:02d}"

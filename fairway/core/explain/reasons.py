@@ -79,7 +79,7 @@ class Reasons(Sequence[Reason]):
     def told(self) -> tuple[Reason, ...]:
         """All of them, as plain values."""
         if self._read is None:
-            self._read = tuple(_told(self._parts))
+            self._read = tuple(_describe(self._parts))
             self._parts = [self._read]
         return self._read
 
@@ -95,7 +95,7 @@ class Reasons(Sequence[Reason]):
     def __getitem__(self, at: slice) -> tuple[Reason, ...]: ...
     def __getitem__(self, at: int | slice) -> Reason | tuple[Reason, ...]:
         if at == 0 and self._read is None and self._parts:
-            return next(_told(self._parts))  # many ask for the code of the first and no more
+            return next(_describe(self._parts))  # many ask for the code of the first and no more
         return self.told[at]
 
     def __iter__(self) -> Iterator[Reason]:
@@ -117,7 +117,7 @@ class Reasons(Sequence[Reason]):
         return (tuple, (self.told,))
 
 
-def _told(parts: Iterable[Reason | Unread | tuple[Reason, ...]]) -> Iterator[Reason]:
+def _describe(parts: Iterable[Reason | Unread | tuple[Reason, ...]]) -> Iterator[Reason]:
     for part in parts:
         if isinstance(part, Reason):
             yield part

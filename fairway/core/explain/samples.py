@@ -73,8 +73,8 @@ def gauges(snapshot: Snapshot) -> Gauges:
 
 
 def _queues(queues: Sequence[QueueState]) -> dict[str, QueueGauge]:
-    kept = {queue.queue: _kept(queue.holdings) for queue in queues}
-    counted = {queue: _counted(value) for queue, value in kept.items()}
+    kept = {queue.queue: _keep(queue.holdings) for queue in queues}
+    counted = {queue: _count(value) for queue, value in kept.items()}
     fair = _fair(queues, counted)
     return {
         queue.queue: QueueGauge(
@@ -90,7 +90,7 @@ def _queues(queues: Sequence[QueueState]) -> dict[str, QueueGauge]:
     }
 
 
-def _kept(holdings: Sequence[Holding]) -> tuple[HoldingGauge, ...]:
+def _keep(holdings: Sequence[Holding]) -> tuple[HoldingGauge, ...]:
     accelerators = [holding for holding in holdings if is_accelerator(holding.resource)]
     return tuple(
         HoldingGauge(
@@ -140,10 +140,10 @@ def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
 
 def fair_of(queues: Sequence[QueueState]) -> dict[str, float]:
     """What each queue would have if all in use were divided fairly; see `QueueGauge`."""
-    return _fair(queues, {queue.queue: _counted(_kept(queue.holdings)) for queue in queues})
+    return _fair(queues, {queue.queue: _count(_keep(queue.holdings)) for queue in queues})
 
 
-def _counted(kept: tuple[HoldingGauge, ...]) -> tuple[HoldingGauge, ...]:
+def _count(kept: tuple[HoldingGauge, ...]) -> tuple[HoldingGauge, ...]:
     """What can be counted together: accelerators, or else one resource."""
     if not kept or is_accelerator(kept[0].resource):
         return kept
@@ -162,11 +162,11 @@ def _fair(
     roots = siblings.pop("", [])
     fair = {root.queue: sum(each.used for each in counted[root.queue]) for root in roots}
     for parent, group in siblings.items():
-        fair.update(_divided(group, counted, counted.get(parent, ())))
+        fair.update(_divide(group, counted, counted.get(parent, ())))
     return fair
 
 
-def _divided(
+def _divide(
     group: Sequence[QueueState],
     kept: Mapping[str, tuple[HoldingGauge, ...]],
     above: Sequence[HoldingGauge],

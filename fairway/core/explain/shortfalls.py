@@ -56,11 +56,11 @@ class _Shortfalls:
 
     def of(self, workload: Workload, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
         return tuple(
-            self._completed(workload, reason) if reason.code == Code.DOES_NOT_FIT else reason
+            self._complete(workload, reason) if reason.code == Code.DOES_NOT_FIT else reason
             for reason in reasons
         )
 
-    def _completed(self, workload: Workload, reason: Reason) -> Reason:
+    def _complete(self, workload: Workload, reason: Reason) -> Reason:
         key = (workload.queue, workload.forms, workload.replicas, workload.tasks, reason)
         known = self._known.get(key)
         if known is None:

@@ -42,7 +42,7 @@ def decide(desk: Desk, workload: Workload) -> Outcome:
         if isinstance(packed, pack.Packed):
             more = placed_of(placed.cluster, placed.group, form, option, packed)
             charge(desk, workload, more, packed)
-            whole = _joined(placed, more)
+            whole = _join(placed, more)
             verdict.steps.append(Admit(workload=workload.key, placed=(whole,), form=held.form))
             return verdict
     return verdict
@@ -80,7 +80,7 @@ def _fitting(desk: Desk, workload: Workload, missing: Form, option: Assignment) 
     return times(single, count) if count > 0 else None
 
 
-def _joined(before: Placed, more: Placed) -> Placed:
+def _join(before: Placed, more: Placed) -> Placed:
     """One placement of both; pods keep the order in which they were placed."""
     added = {pods.name: pods for pods in more.pods}
     pods = tuple(

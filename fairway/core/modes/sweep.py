@@ -284,11 +284,11 @@ def _by_cluster(placed: Iterable[Placed]) -> tuple[Placed, ...]:
     placements: dict[str, Placed] = {}
     for placement in placed:
         before = placements.get(placement.cluster)
-        placements[placement.cluster] = placement if before is None else _joined(before, placement)
+        placements[placement.cluster] = placement if before is None else _join(before, placement)
     return tuple(placements[name] for name in sorted(placements))
 
 
-def _joined(before: Placed, after: Placed) -> Placed:
+def _join(before: Placed, after: Placed) -> Placed:
     earlier = {pods.name: pods for pods in before.pods}
     numbers = sorted({*numbers_of(before.tasks), *numbers_of(after.tasks)})
     return Placed(

@@ -103,7 +103,7 @@ def _moves_to(
         board.grow(freed, only=group, least=0)
         grown = sum(board.counts.values()) - sum(between.values())
         if grown == freed:
-            return list(_paired(_differences(before, between), _differences(board.counts, between)))
+            return list(_pair(_differences(before, between), _differences(board.counts, between)))
         count = grown
     return []
 
@@ -118,7 +118,7 @@ def _differences(more: Mapping[str, int], fewer: Mapping[str, int]) -> list[tupl
     return [(name, more[name] - fewer[name]) for name in sorted(more) if more[name] > fewer[name]]
 
 
-def _paired(
+def _pair(
     sources: Iterable[tuple[str, int]], targets: Iterable[tuple[str, int]]
 ) -> Iterator[tuple[str, str, int]]:
     """Pairs what leaves with what arrives; both add up to the same."""

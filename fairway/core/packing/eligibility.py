@@ -37,7 +37,7 @@ def eligible(
 ) -> Mask:
     """The nodes of a cluster that may take a pod of this shape."""
     nodes = cluster.nodes
-    mask: Mask = nodes.ready & _tolerated(nodes, (*shape.tolerations, *extra_tolerations))
+    mask: Mask = nodes.ready & _tolerate(nodes, (*shape.tolerations, *extra_tolerations))
     if flavor_mask is not None:
         mask &= flavor_mask
     if shape.node_selector:
@@ -171,7 +171,7 @@ def _beyond(value: int | None, limit: int | None, is_greater: bool) -> bool:
     return value > limit if is_greater else value < limit
 
 
-def _tolerated(nodes: Nodes, tolerations: Sequence[Toleration]) -> Mask:
+def _tolerate(nodes: Nodes, tolerations: Sequence[Toleration]) -> Mask:
     """Which nodes have no taint that keeps the pod away."""
     if nodes.taint_set is None:
         return np.ones(len(nodes), dtype=np.bool_)

@@ -108,7 +108,7 @@ def pack(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shorta
     if domain:
         return _in_one_domain(space, wants, domain)
     result = _place_all(space, wants)
-    return _packed(result) if isinstance(result, dict) else Shortage(short=result)
+    return _pack(result) if isinstance(result, dict) else Shortage(short=result)
 
 
 def pack_most(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shortage:
@@ -188,7 +188,7 @@ def _bound(want: Want, placeable: int) -> Shortage:
     return Shortage(short=(short,))
 
 
-def _packed(spots: Mapping[str, Spot]) -> Packed:
+def _pack(spots: Mapping[str, Spot]) -> Packed:
     named = {name: spot for name, spot in spots.items() if spot.level}
     return Packed(
         packing={name: spot.counts for name, spot in spots.items()},
@@ -266,7 +266,7 @@ def _in_one_domain(space: Space, wants: Sequence[Want], domain: str) -> Packed |
         if ratio >= 1.0:
             result = _place_all(space, [_inside(space, want, level, code) for want in wants])
             if isinstance(result, dict):
-                return _packed(
+                return _pack(
                     {
                         name: spot if spot.level else spot_of(level, spot.counts)
                         for name, spot in result.items()

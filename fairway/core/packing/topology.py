@@ -97,11 +97,11 @@ def _levels(cluster: Cluster) -> tuple[Level, ...]:
         rank = np.full(len(order) + 1, -1, dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         names = tuple(column.values[number] for number in order)
-        levels.append(_nested(name, rank[column.codes], names, levels[-1] if levels else None))
+        levels.append(_nest(name, rank[column.codes], names, levels[-1] if levels else None))
     return tuple(levels)
 
 
-def _nested(name: str, codes: Codes, names: tuple[str, ...], outer: Level | None) -> Level:
+def _nest(name: str, codes: Codes, names: tuple[str, ...], outer: Level | None) -> Level:
     """A level inside another: values that occur in two outer domains are two domains."""
     if outer is None:
         return Level(

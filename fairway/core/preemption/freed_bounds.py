@@ -212,7 +212,7 @@ def _behind(desk: Desk, queue: str) -> Behind:
     holders = holders_of(desk)
     behind = holders.behind.get(queue)
     if behind is None:
-        behind = holders.behind[queue] = _gathered(desk, list(_yielding(desk, queue)))
+        behind = holders.behind[queue] = _gather(desk, list(_yielding(desk, queue)))
     return behind
 
 
@@ -225,7 +225,7 @@ def _yielding(desk: Desk, queue: str) -> Iterator[tuple[int, Placed]]:
                 yield workload.priority, placed
 
 
-def _gathered(desk: Desk, placed: Sequence[tuple[int, Placed]]) -> Behind:
+def _gather(desk: Desk, placed: Sequence[tuple[int, Placed]]) -> Behind:
     pods_in: dict[str, int] = {}
     largest: dict[str, int] = {}
     for _, placement in placed:

@@ -128,10 +128,10 @@ def inherited(heirs: Sequence[Workload], workloads: Mapping[str, Workload]) -> I
                 if (queues[0] == queues[1]) == is_own:
                     for attempt, usage in left[key]:
                         if attempt <= until:
-                            yield from _taken(usage, needs[heir.key], queues, heir.key)
+                            yield from _take(usage, needs[heir.key], queues, heir.key)
 
 
-def _taken(
+def _take(
     left: dict[FlavorResource, int],
     needs: dict[FlavorResource, int],
     queues: tuple[str, str],

@@ -71,13 +71,13 @@ def _is_settled(snapshot: Snapshot, cluster: str) -> bool:
     for key in snapshot.holders.get(cluster, ()):
         workload = snapshot.facts.workloads[key]
         packing = snapshot.packings.get((key, cluster)) or {}
-        if _claimed(workload, cluster) > sum(sum(entry.values()) for entry in packing.values()):
+        if _claim(workload, cluster) > sum(sum(entry.values()) for entry in packing.values()):
             return False
     held = (snapshot.facts.workloads[key].reservation for key in snapshot.reserving)
     return all(pair is None or pair[0] != cluster for pair in held)
 
 
-def _claimed(workload: Workload, cluster: str) -> int:
+def _claim(workload: Workload, cluster: str) -> int:
     placed = workload.held.placed if workload.held else ()
     return sum(
         pods.count

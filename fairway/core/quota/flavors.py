@@ -45,13 +45,13 @@ class Assignment:
         self, counts: Mapping[str, int], shapes: Mapping[str, Shape]
     ) -> dict[FlavorResource, int]:
         """What so many pods of each set are charged."""
-        return _charged(self.flavors, counts, shapes)
+        return _charge(self.flavors, counts, shapes)
 
     def full_usage(self, form: Form) -> Mapping[FlavorResource, int]:
         """What all pods of a form are charged."""
         if form is self.form:
             return self.full
-        return _charged(self.flavors, *_needs(form))
+        return _charge(self.flavors, *_needs(form))
 
     def kinds(self, pod_set: str) -> tuple[str, ...]:
         """The flavors of a pod set, each once, by name."""
@@ -69,7 +69,7 @@ def _needs(form: Form) -> tuple[dict[str, int], dict[str, Shape]]:
     )
 
 
-def _charged(
+def _charge(
     flavors: Mapping[str, Mapping[str, str]],
     counts: Mapping[str, int],
     shapes: Mapping[str, Shape],
@@ -111,7 +111,7 @@ def assignments(
                 for resource, _ in pod_set.shape.requests:
                     if resource in group.resources:
                         by_set[pod_set.name][resource] = flavor
-        full = _charged(by_set, counts, shapes)
+        full = _charge(by_set, counts, shapes)
         result.append(Assignment(flavors=by_set, names=tuple(names), form=form, full=full))
     return result
 

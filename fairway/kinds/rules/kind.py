@@ -125,13 +125,13 @@ class RuleKind:
 
     def held(self, manifest: JsonObject) -> JsonObject:
         made = copied(manifest)
-        return made if self._spec.hold is None else _patched(made, self._spec.hold.held)
+        return made if self._spec.hold is None else _patch(made, self._spec.hold.held)
 
     def released(self, manifest: JsonObject) -> JsonObject:
         made = copied(manifest)
         if self._spec.hold is None or not self.is_held(manifest):
             return made
-        return _patched(made, self._spec.hold.released)
+        return _patch(made, self._spec.hold.released)
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
         if self.is_held(manifest):
@@ -319,14 +319,14 @@ def _has(value: Any, part: Any) -> bool:
     return same(value, part)
 
 
-def _patched(value: JsonObject, patch: JsonObject) -> JsonObject:
+def _patch(value: JsonObject, patch: JsonObject) -> JsonObject:
     """A JSON merge patch, in place."""
     for key, other in patch.items():
         if other is None:
             value.pop(key, None)
         elif isinstance(other, dict):
             inner = value.get(key)
-            value[key] = _patched(inner if isinstance(inner, dict) else {}, other)
+            value[key] = _patch(inner if isinstance(inner, dict) else {}, other)
         else:
             value[key] = copied(other)
     return value

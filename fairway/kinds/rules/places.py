@@ -70,14 +70,14 @@ class Path:
         """Writes in place, making what is missing along fields."""
         *before, last = self.steps
         for step, following in zip(before, self.steps[1:], strict=True):
-            value = _entered(value, step, following)
+            value = _enter(value, step, following)
         value[last.index if last.how == "item" else last.key] = new
 
     def make(self, value: Any) -> None:
         """Makes a map at the path, where there is none yet."""
         for position, step in enumerate(self.steps, 1):
             following = self.steps[position] if position < len(self.steps) else None
-            value = _entered(value, step, following)
+            value = _enter(value, step, following)
 
 
 @lru_cache(maxsize=2048)
@@ -126,7 +126,7 @@ def _children(value: Any, step: _Step) -> Iterator[tuple[str | int, Any]]:
                     yield index, other
 
 
-def _entered(value: Any, step: _Step, following: _Step | None) -> Any:
+def _enter(value: Any, step: _Step, following: _Step | None) -> Any:
     """What is one step further, made where it is missing."""
     result = next((part for _, part in _children(value, step) if part is not None), None)
     if result is not None:

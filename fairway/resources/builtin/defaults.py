@@ -191,7 +191,7 @@ def definition(obj: JsonObject, old: JsonObject | None) -> None:
     status["acceptedNames"] = deepcopy(names)
     stored = members(status, "storedVersions") or members(previous, "storedVersions")
     status["storedVersions"] = _with_storage_version(stored, spec)
-    fill(status, {"conditions": members(previous, "conditions") or _established(obj)})
+    fill(status, {"conditions": members(previous, "conditions") or _establish(obj)})
 
 
 def _with_storage_version(stored: list[str], spec: JsonObject) -> list[str]:
@@ -202,7 +202,7 @@ def _with_storage_version(stored: list[str], spec: JsonObject) -> list[str]:
     return list(stored)
 
 
-def _established(obj: JsonObject) -> list[JsonObject]:
+def _establish(obj: JsonObject) -> list[JsonObject]:
     since = read(obj, "metadata").get("creationTimestamp")
     return [
         {

@@ -106,12 +106,12 @@ def _job_update_faults(obj: JsonObject, old: JsonObject) -> Iterator[FieldError]
     status = read(old, "status")
     suspended = before.get("suspend") is True and not status.get("startTime")
     if suspended:
-        template, template_before = _placed(template), _placed(template_before)
+        template, template_before = _place(template), _place(template_before)
     if template != template_before:
         yield invalid("spec.template", read(spec, "template"), IMMUTABLE)
 
 
-def _placed(template: JsonObject) -> JsonObject:
+def _place(template: JsonObject) -> JsonObject:
     """A template without what may change while its job waits: where its pods should go."""
     metadata, spec = dict(read(template, "metadata")), dict(read(template, "spec"))
     for name in _SUSPENDED_METADATA:

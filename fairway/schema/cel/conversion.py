@@ -58,7 +58,7 @@ def converter(node: Node, above: frozenset[int] = _NONE) -> Convert | None:
     if node.type == "number":
         return lambda value: float(value) if type(value) is int else value
     if node.type == "string":
-        return _decoded if node.format == "byte" else None
+        return _decode if node.format == "byte" else None
     if node.type == "array" and node.items is not None:
         each = converter(node.items, above)
         return _list_converter(each) if each else None
@@ -70,7 +70,7 @@ def converter(node: Node, above: frozenset[int] = _NONE) -> Convert | None:
     return None
 
 
-def _decoded(value: Any) -> Any:
+def _decode(value: Any) -> Any:
     try:
         return base64.b64decode(value, validate=True) if isinstance(value, str) else value
     except binascii.Error:

@@ -107,13 +107,13 @@ class Program:
                 answer = self._expression.eval(self._environment.Activation(bindings))
             plain = answer.plain_value()
         except RuntimeError as problem:
-            raise EvaluationError(_worded(str(problem))) from None
+            raise EvaluationError(_word(str(problem))) from None
         except TypeError:
             raise EvaluationError("the result cannot be shown as a plain value") from None
         if plain is True or plain is False:
             return plain
         if answer.type() == cel.Type.ERROR:
-            raise EvaluationError(_worded(str(plain)))
+            raise EvaluationError(_word(str(plain)))
         _keep_nulls(plain)
         return plain
 
@@ -201,7 +201,7 @@ def _with_optional_answers(expression: str) -> str:
     return "".join(pieces) + expression[end:]
 
 
-def _worded(message: str) -> str:
+def _word(message: str) -> str:
     """An error of the runtime in Kubernetes' words."""
     message = _STATUS.sub("", message)
     code, colon, rest = message.partition(": ")

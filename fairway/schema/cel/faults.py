@@ -73,11 +73,11 @@ def _meaning_faults(
 ) -> Iterator[FieldError]:
     fault = _compile_fault(rule, node, is_root=is_root)
     if fault:
-        yield invalid(f"{path}.rule", _shown(rule), fault)
+        yield invalid(f"{path}.rule", _show(rule), fault)
         return
     fault = _message_fault(rule, node, is_root=is_root)
     if fault:
-        yield invalid(f"{path}.messageExpression", _shown(rule), fault)
+        yield invalid(f"{path}.messageExpression", _show(rule), fault)
     uses_old = uses_old_self(rule.rule)
     if uses_old and loose:
         detail = (
@@ -114,7 +114,7 @@ def _message_fault(rule: Rule, node: Node, *, is_root: bool) -> str:
     return f"messageExpression compilation failed: {fault}" if fault else ""
 
 
-def _shown(rule: Rule) -> dict[str, Any]:
+def _show(rule: Rule) -> dict[str, Any]:
     """A rule as Kubernetes shows it in a fault."""
     return {
         "Rule": rule.rule,

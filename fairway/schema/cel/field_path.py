@@ -24,7 +24,7 @@ def normalized(text: str, node: Node) -> str | None:
             return None
         place = match.end()
         plain, quoted = match.groups()
-        name = plain if quoted is None else _ESCAPE.sub(_unescaped, quoted)
+        name = plain if quoted is None else _ESCAPE.sub(_unescape, quoted)
         if name in node.properties:
             node = node.properties[name]
             shown += f".{name}" if shown else name
@@ -36,5 +36,5 @@ def normalized(text: str, node: Node) -> str | None:
     return shown or None
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     return _CONTROLS.get(match.group(1), match.group(1))

@@ -63,7 +63,7 @@ def undefined_field(source: str, node: Node, *, is_resource: bool) -> str:
     try:
         _type_of(expression, {"self": node, "oldSelf": node})
     except _Undefined as undefined:
-        return _pointed(source, checked, undefined)
+        return _point(source, checked, undefined)
     except RecursionError:
         return ""  # nested too deeply to look into; the runtime still checks what it can
     return ""
@@ -137,7 +137,7 @@ def _field(of: Node | None, name: str, expression_id: int) -> Node | None:
     return of.additional
 
 
-def _pointed(source: str, checked: _Message, undefined: _Undefined) -> str:
+def _point(source: str, checked: _Message, undefined: _Undefined) -> str:
     """The fault with the place it stands at, as the runtime words its own."""
     information = checked.part(5)
     positions = information.parts(4) if information else iter(())

@@ -111,7 +111,7 @@ def _validate(chosen: Opaque, text: str) -> dict[str, list[str]]:
     return {"faults": faults} if faults else {}
 
 
-def _named(name: str) -> dict[str, Opaque]:
+def _name(name: str) -> dict[str, Opaque]:
     return {"named": {"format": name}} if name in FORMATS else {}
 
 
@@ -120,7 +120,7 @@ def _constant(name: str) -> Declared:
 
 
 FUNCTIONS: tuple[Declared, ...] = (
-    function("format.named", ("string",), "map", _named),
+    function("format.named", ("string",), "map", _name),
     method("validate", ("map", "string"), "map<string,list<string>>", _validate),
     *map(_constant, FORMATS),
 )

@@ -69,14 +69,14 @@ def _operand(value: Any) -> int:
 
 
 def _semver(text: str, normalize: bool = False) -> Opaque:
-    wanted = _normalized(text) if normalize else text
+    wanted = _normalize(text) if normalize else text
     if len(wanted) > _TEXT_LENGTH_MOST or not _SEMVER.fullmatch(wanted):
         raise ValueError(f"{text[:40]!r} is not a semantic version such as 1.2.3")
     # Build metadata has no part in precedence, nor in equality.
     return {"semver": wanted.partition("+")[0]}
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     numbers, mark, rest = text.removeprefix("v"), "", ""
     match = re.search(r"[-+]", numbers)
     if match:

@@ -132,7 +132,7 @@ class _Builder:
         plan = self._built[key] = Plan(node=shape, is_resource=is_resource)
         if source.rules:
             plan.rules = tuple(ready(rule, shape, is_resource=is_resource) for rule in source.rules)
-            plan.together = _joined(plan.rules, shape, is_resource=is_resource)
+            plan.together = _join(plan.rules, shape, is_resource=is_resource)
             plan.looked_at = _looked_at(source.rules, shape)
             plan.looks_back = any(
                 rule.uses_old or rule.rule.optional_old_self or rule.program is None
@@ -188,14 +188,14 @@ def _holds_times(node: Node) -> bool:
     return conversion.expression(node, "value", levels=_CONVERSION_LEVELS[0]) is not None
 
 
-def _joined(rules: tuple[ReadyRule, ...], node: Node, *, is_resource: bool) -> Program | None:
+def _join(rules: tuple[ReadyRule, ...], node: Node, *, is_resource: bool) -> Program | None:
     """One program that holds when all rules on the value alone hold; none where there are none."""
     alone = [rule for rule in rules if rule.program is not None and not rule.uses_old]
     if len(alone) < 2:
         return alone[0].program if alone else None
     text = " && ".join(f"({rule.rule.rule}\n)" for rule in alone)
     try:
-        return _compiled(text, Rule(rule=text), node, is_resource=is_resource)
+        return _compile(text, Rule(rule=text), node, is_resource=is_resource)
     except CompileError:
         return None  # too deep or too long for one expression
 
@@ -205,13 +205,13 @@ def ready(rule: Rule, node: Node, *, is_resource: bool = False) -> ReadyRule:
     program, message, fault, uses_old = None, None, "", False
     if rule.rule.strip():
         try:
-            program = _compiled(rule.rule, rule, node, is_resource=is_resource)
+            program = _compile(rule.rule, rule, node, is_resource=is_resource)
             uses_old = uses_old_self(rule.rule)
         except CompileError as problem:
             fault = problem.detail
     if rule.message_expression.strip():
         try:
-            message = _compiled(rule.message_expression, rule, node, is_resource=is_resource)
+            message = _compile(rule.message_expression, rule, node, is_resource=is_resource)
         except CompileError:
             message = None  # the plain message stands in
     return ReadyRule(
@@ -224,7 +224,7 @@ def ready(rule: Rule, node: Node, *, is_resource: bool = False) -> ReadyRule:
     )
 
 
-def _compiled(source: str, rule: Rule, node: Node, *, is_resource: bool) -> Program:
+def _compile(source: str, rule: Rule, node: Node, *, is_resource: bool) -> Program:
     # The text as written compiles first, so that faults point into what its author wrote.
     program = environment.compile(source, VARIABLES)
     names = ("self", "oldSelf") if uses_old_self(source) else ("self",)

@@ -147,15 +147,15 @@ class RotatingFile:
         os.close(self._descriptor)
         self._descriptor = -1  # should opening fail, the next write tries again
         for number in range(self._files_max - 1, 0, -1):
-            older = self._numbered(number)
-            newer = self._numbered(number - 1)
+            older = self._number(number)
+            newer = self._number(number - 1)
             if newer.exists():
                 newer.replace(older)
         if self._files_max == 1:
             self._path.unlink(missing_ok=True)
         self._open()
 
-    def _numbered(self, number: int) -> Path:
+    def _number(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}") if number else self._path
 
 

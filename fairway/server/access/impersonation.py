@@ -51,7 +51,7 @@ def impersonate(
     }
     if not user:
         if groups or uid or extra:
-            raise BadRequest(f"requested {_shown(wanted)} without impersonating a user name")
+            raise BadRequest(f"requested {_show(wanted)} without impersonating a user name")
         return identity
     for attributes in _rights(identity, user, groups, uid, extra):
         decision = authorize(attributes)
@@ -107,6 +107,6 @@ def _groups(user: str, given: list[str]) -> tuple[str, ...]:
     return (*groups, AUTHENTICATED)
 
 
-def _shown(wanted: dict[str, list[str]]) -> str:
+def _show(wanted: dict[str, list[str]]) -> str:
     pairs = (f"{key}={quoted(value)}" for key, values in wanted.items() for value in values)
     return "[" + ", ".join(pairs) + "]"

@@ -147,7 +147,7 @@ class Authorizer:
         decision = self._decisions.get(wanted)
         if decision is None:
             namespace = "" if wanted.path else wanted.namespace
-            decision = self._held(wanted.user, wanted.groups, namespace).decide(wanted)
+            decision = self._hold(wanted.user, wanted.groups, namespace).decide(wanted)
             if len(self._decisions) >= _DECISIONS_MAX:
                 self._decisions.clear()
             self._decisions[wanted] = decision
@@ -155,7 +155,7 @@ class Authorizer:
 
     def rules_for(self, identity: Identity, namespace: str) -> tuple[Rule, ...]:
         """Every rule an identity holds in a namespace, and in all of them."""
-        held = self._held(identity.user, identity.groups, namespace)
+        held = self._hold(identity.user, identity.groups, namespace)
         return tuple(rule for _, rule in held.rules)
 
     def namespaces_of(self, identity: Identity) -> list[str]:
@@ -193,7 +193,7 @@ class Authorizer:
         self._grants.clear()
         self._decisions.clear()
 
-    def _held(self, user: str, groups: tuple[str, ...], namespace: str) -> _Grants:
+    def _hold(self, user: str, groups: tuple[str, ...], namespace: str) -> _Grants:
         key = (user, groups, namespace)
         held = self._grants.get(key)
         if held is None:

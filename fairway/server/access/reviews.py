@@ -57,14 +57,14 @@ def self_subject_access_review(
     """May I?"""
     spec = _spec(review, _AccessSpec)
     _refuse("SelfSubjectAccessReview", _attribute_faults(spec))
-    return _answered(review, spec, identity, authorizer)
+    return _answer(review, spec, identity, authorizer)
 
 
 def subject_access_review(review: JsonObject, authorizer: Authorizer) -> JsonObject:
     """May they?"""
     spec = _spec(review, _AccessSpec)
     _refuse("SubjectAccessReview", [*_attribute_faults(spec), *_subject_faults(spec)])
-    return _answered(review, spec, _subject(spec), authorizer)
+    return _answer(review, spec, _subject(spec), authorizer)
 
 
 def local_subject_access_review(
@@ -81,7 +81,7 @@ def local_subject_access_review(
         message = "disallowed on this kind of request"
         faults.append(invalid("spec.nonResourceAttributes", path, message))
     _refuse("LocalSubjectAccessReview", faults)
-    return _answered(review, spec, _subject(spec), authorizer)
+    return _answer(review, spec, _subject(spec), authorizer)
 
 
 def self_subject_rules_review(
@@ -130,7 +130,7 @@ def token_review(
     return {**review, "spec": kept, "status": status}
 
 
-def _answered(
+def _answer(
     review: JsonObject, spec: _AccessSpec, identity: Identity, authorizer: Authorizer
 ) -> JsonObject:
     decision = authorizer.authorize(_attributes(spec, identity))

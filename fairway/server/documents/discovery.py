@@ -167,7 +167,7 @@ def _aggregated_group(catalogue: Catalogue, group: str) -> JsonObject:
                 "version": version,
                 "freshness": "Current",
                 "resources": [
-                    _aggregated(resource) for resource in _resources(catalogue, group, version)
+                    _aggregate(resource) for resource in _resources(catalogue, group, version)
                 ],
             }
             for version in versions_of(catalogue, group)
@@ -175,7 +175,7 @@ def _aggregated_group(catalogue: Catalogue, group: str) -> JsonObject:
     }
 
 
-def _aggregated(resource: Resource) -> JsonObject:
+def _aggregate(resource: Resource) -> JsonObject:
     entry: JsonObject = {
         "resource": resource.plural,
         "responseKind": {

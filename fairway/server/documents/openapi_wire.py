@@ -74,7 +74,7 @@ def _each(name: str) -> Writer:
     return lambda number, value: b"".join(_field(number, _message(name, item)) for item in value)
 
 
-def _named(name: str) -> Writer:
+def _name(name: str) -> Writer:
     """A message that holds pairs of a key and a message of this name, as field 1."""
 
     def write(number: int, value: Any) -> bytes:
@@ -130,7 +130,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, Writer]]] = {
         "swagger": (1, _string),
         "info": (2, _of("Info")),
         "paths": (8, _paths),
-        "definitions": (9, _named("Schema")),
+        "definitions": (9, _name("Schema")),
     },
     "Info": {"title": (1, _string), "version": (2, _string), "description": (3, _string)},
     "PathItem": {
@@ -196,7 +196,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, Writer]]] = {
         "additionalProperties": (21, _additional),
         "type": (22, _types),
         "items": (23, _wrapped_schema),
-        "properties": (25, _named("Schema")),
+        "properties": (25, _name("Schema")),
     },
 }
 

@@ -68,7 +68,7 @@ class Page:
     """Answers browsers; `files` are by path, as `fairway.page` gives them."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
-        self._files = {name: _prepared(name, content) for name, content in files.items()}
+        self._files = {name: _prepare(name, content) for name, content in files.items()}
 
     def answer(self, request: Request) -> Response | None:
         """The answer if it is the page that is asked for; None: it is for somebody else."""
@@ -86,7 +86,7 @@ class Page:
                 content_type="text/plain; charset=utf-8",
                 headers=dict(SAFETY),
             )
-        return _sent(file, request)
+        return _send(file, request)
 
 
 def _is_front_door(request: Request) -> bool:
@@ -94,7 +94,7 @@ def _is_front_door(request: Request) -> bool:
     return request.path == "/" and "text/html" in request.header("accept")
 
 
-def _prepared(name: str, content: bytes) -> _File:
+def _prepare(name: str, content: bytes) -> _File:
     suffix = PurePosixPath(name).suffix
     keeps = "public, max-age=31536000, immutable" if name.startswith(_ASSETS) else "no-cache"
     return _File(
@@ -107,7 +107,7 @@ def _prepared(name: str, content: bytes) -> _File:
     )
 
 
-def _sent(file: _File, request: Request) -> Response:
+def _send(file: _File, request: Request) -> Response:
     headers = {
         **SAFETY,
         "Cache-Control": file.cache_control,

@@ -46,7 +46,7 @@ class Documents:
             case "/openapi/v2":
                 return self._openapi_v2(request)
             case "/openapi/v3":
-                return self._kept(path, lambda: json_response(openapi.index(list(self.catalogue))))
+                return self._keep(path, lambda: json_response(openapi.index(list(self.catalogue))))
         if path.startswith("/openapi/v3/"):
             return self._openapi_v3(path)
         return None
@@ -76,18 +76,18 @@ class Documents:
         ]
         if not served:
             return None
-        return self._kept(path, lambda: json_response(openapi.document(served)))
+        return self._keep(path, lambda: json_response(openapi.document(served)))
 
     def _openapi_v2(self, request: Request) -> Response:
         if "protobuf" in request.header("accept"):
-            return self._kept("v2 protobuf", self._protobuf)
-        return self._kept("v2", lambda: json_response(openapi_v2.document(list(self.catalogue))))
+            return self._keep("v2 protobuf", self._protobuf)
+        return self._keep("v2", lambda: json_response(openapi_v2.document(list(self.catalogue))))
 
     def _protobuf(self) -> Response:
         body = openapi_v2.protobuf(list(self.catalogue))
         return Response(body=body, content_type=openapi_v2.PROTOBUF)
 
-    def _kept(self, path: str, make: Callable[[], Response]) -> Response:
+    def _keep(self, path: str, make: Callable[[], Response]) -> Response:
         """A document is made once for each state of the catalogue."""
         revision, response = self._cached.get(path, (-1, None))
         if response is None or revision != self.catalogue.revision:

@@ -94,7 +94,7 @@ class Talks:
             raise Unavailable("this hub reaches no agents, or is about to start or to end")
         result = (await self._store.get(call.key, target.name, call.namespace)).object()
         if target.subresource == "stream":
-            meeting = self._called(target.name, result, reach, may_still)
+            meeting = self._call(target.name, result, reach, may_still)
         else:
             meeting = self._talked(call, reach, may_still)
         # Last: who asks again without, to learn why there was no stream, is told.
@@ -111,7 +111,7 @@ class Talks:
 
         return Meeting(hold=hold, protocols=(CHANNELS,))
 
-    def _called(self, cluster: str, body: JsonObject, reach: Reach, may_still: MayStill) -> Meeting:
+    def _call(self, cluster: str, body: JsonObject, reach: Reach, may_still: MayStill) -> Meeting:
         """The stream of an agent that runs elsewhere."""
         spec = body["spec"]
         if (spec.get("kubernetes") or {}).get("connection") != "Pull":

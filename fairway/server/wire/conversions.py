@@ -39,11 +39,15 @@ def answer(request: Request) -> Response | None:
     except msgspec.MsgspecError as fault:
         raise BadRequest(f"the body is no {_KIND} of {_API_VERSION}: {fault}") from None
     return json_response(
-        {"apiVersion": _API_VERSION, "kind": _KIND, "response": {"uid": asked.uid, **_told(asked)}}
+        {
+            "apiVersion": _API_VERSION,
+            "kind": _KIND,
+            "response": {"uid": asked.uid, **_describe(asked)},
+        }
     )
 
 
-def _told(asked: _Asked) -> JsonObject:
+def _describe(asked: _Asked) -> JsonObject:
     strange = [object_ for object_ in asked.objects if not _is_known(object_, asked.api_version)]
     if strange:
         first = f"{strange[0].get('apiVersion')} {strange[0].get('kind')}"

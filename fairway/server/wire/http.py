@@ -92,7 +92,7 @@ class HttpServer:
         if response.meeting is not None:
             return await self._meet(incoming, response.meeting)
         if response.stream is None:
-            return _whole(await _packed(request, response), request.path)
+            return _whole(await _pack(request, response), request.path)
         return await self._send(incoming, response, response.stream)
 
     async def _send(
@@ -172,7 +172,7 @@ async def _read(incoming: web.BaseRequest) -> Request:
     )
 
 
-async def _packed(request: Request, response: Response) -> Response:
+async def _pack(request: Request, response: Response) -> Response:
     """What is large is packed, as by a kube-apiserver: lists shrink to a seventh, in a thread.
 
     The one that is given stays as it is: it may be kept for others, who cannot unpack.

@@ -229,7 +229,7 @@ def row_of(stored: Stored) -> list[Any]:
         status.finished_at,
         claim.ready_at,
         _past(status.history),
-        _reserved(status.reservation),
+        _reserve(status.reservation),
         _service(spec, status, claim) if spec.mode == "Divided" else None,
     ]
     while row[-1] in _NOTHING:
@@ -256,7 +256,7 @@ def _past(history: list[_Attempt]) -> list[Any]:
     ]
 
 
-def _reserved(reservation: _Reservation | None) -> list[Any] | None:
+def _reserve(reservation: _Reservation | None) -> list[Any] | None:
     return (
         [reservation.cluster, reservation.starts_at, reservation.flavors]
         if reservation is not None

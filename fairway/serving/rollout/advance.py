@@ -41,21 +41,21 @@ class Advanced:
 
 def advance(case: RolloutCase) -> Advanced:
     """What becomes of a rollout."""
-    status = _resumed(case, _begun(case))
+    status = _resume(case, _begin(case))
     if not status.stable:
         return _first(case, status)
     if case.spec.paused:
         waits = "somebody paused it"
-        return _said(case, unchanged(case, status), "Paused", "PausedByUser", waits)
+        return _say(case, unchanged(case, status), "Paused", "PausedByUser", waits)
     if status.going_back or status.target == status.stable:
         return _back(case, status)
     if status.failure:
         rests = unchanged(case, status)
-        return _said(case, rests, "Paused", status.failure, rests.message)
+        return _say(case, rests, "Paused", status.failure, rests.message)
     return _forward(case, status)
 
 
-def _begun(case: RolloutCase) -> RolloutStatus:
+def _begin(case: RolloutCase) -> RolloutStatus:
     """With what is to go out now; a changed template begins anew, whatever was under way."""
     status = case.status
     if status.target == case.target:
@@ -92,7 +92,7 @@ def _new_batch(case: RolloutCase, number: int) -> dict[str, object]:
     }
 
 
-def _resumed(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
+def _resume(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
     """Without a failure that somebody has forgiven: its batch is tried again."""
     if not status.failure or case.resumed != failure_of(status):
         return status
@@ -103,7 +103,7 @@ def _resumed(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
 def _first(case: RolloutCase, status: RolloutStatus) -> Advanced:
     """The revision that is there when the Rollout comes: it is everywhere, and nothing changes."""
     status = replace(status, stable=status.target, stable_revision=status.revision)
-    return _completed(case, unchanged(case, status))
+    return _complete(case, unchanged(case, status))
 
 
 # Forward.
@@ -114,22 +114,22 @@ def _forward(case: RolloutCase, status: RolloutStatus) -> Advanced:
     number = min(status.current_batch, len(plan) - 1)
     status = replace(status, current_batch=number, batches=len(plan))
     goal = plan[number]
-    status = _progressed(case, staged(case, status, status.target, goal), status.target, goal)
+    status = _progress(case, staged(case, status, status.target, goal), status.target, goal)
     if not are_there(case, status.clusters, status.target, goal):
         return _under_way(case, status)
     is_last = number == len(plan) - 1
     if number and goal == plan[number - 1]:
         # Nothing of it is there that was not in the one before, which is over.
-        return _completed(case, status) if is_last else _next(case, status)
+        return _complete(case, status) if is_last else _next(case, status)
     status = replace(status, batch_ready_at=status.batch_ready_at or _moment(case.now))
     result = _soaking(case, status)
     if isinstance(result, Advanced):
         return result
     if is_last:
-        return _completed(case, result)
+        return _complete(case, result)
     if _needs_approval(case, number) and case.approved != approval_of(result):
         waits = f"batch {number + 1} of {len(plan)} is well and waits for an approval"
-        return _said(case, result, "AwaitingApproval", "", waits, wake_at=_gates_due(case, result))
+        return _say(case, result, "AwaitingApproval", "", waits, wake_at=_gates_due(case, result))
     return _next(case, result)
 
 
@@ -143,32 +143,32 @@ def _needs_approval(case: RolloutCase, number: int) -> bool:
     return approval == "EachBatch" or (approval == "AfterCanary" and is_canary)
 
 
-def _progressed(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
+def _progress(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
     """With the time of the last progress: more are there than ever before, or one more began."""
     there = arrived(case, mark, goal)
-    has_begun = _told(status.clusters) != _told(case.status.clusters)
+    has_begun = _describe(status.clusters) != _describe(case.status.clusters)
     if there <= status.progress and not has_begun:
         return status
     most = max(there, status.progress)
     return replace(status, progress=most, progressed_at=_moment(case.now))
 
 
-def _told(stages: Sequence[ClusterRevision]) -> set[tuple[str, str, int | None]]:
+def _describe(stages: Sequence[ClusterRevision]) -> set[tuple[str, str, int | None]]:
     return {(stage.cluster, stage.mark, stage.share) for stage in stages}
 
 
 def _under_way(case: RolloutCase, status: RolloutStatus) -> Advanced:
     if status.batch_ready_at is not None:
-        status = _relapsed(case, status, status.batch_ready_at.timestamp())
+        status = _relapse(case, status, status.batch_ready_at.timestamp())
     if not _is_awaited(case, status, status.target):
-        return _said(case, status, "Progressing", WAITS, _lacking(status))
+        return _say(case, status, "Progressing", WAITS, _lacking(status))
     due = _deadline(case, status)
     if case.now >= due:
-        return _failed(case, status, LATE, _lacking(status))
-    return _said(case, status, "Progressing", "", _lacking(status), wake_at=due)
+        return _fail(case, status, LATE, _lacking(status))
+    return _say(case, status, "Progressing", "", _lacking(status), wake_at=due)
 
 
-def _relapsed(case: RolloutCase, status: RolloutStatus, ready_at: float) -> RolloutStatus:
+def _relapse(case: RolloutCase, status: RolloutStatus, ready_at: float) -> RolloutStatus:
     """A batch that was well and is not any more has its time to become so again.
 
     The whole of it if it was well for that long; else what was left of it, so that one that comes
@@ -196,7 +196,7 @@ def _soaking(case: RolloutCase, status: RolloutStatus) -> Advanced | RolloutStat
     status = replace(status, gates=gates.heard(asked, status.gates, case.answers))
     refused = gates.failed(asked, status.gates)
     if refused:
-        return _failed(case, status, REFUSED, refused)
+        return _fail(case, status, REFUSED, refused)
     assert status.batch_ready_at is not None, "only a batch that is well soaks"
     until = status.batch_ready_at.timestamp() + case.spec.strategy.soak_seconds
     silent = gates.waiting(asked, status.gates)
@@ -204,12 +204,12 @@ def _soaking(case: RolloutCase, status: RolloutStatus) -> Advanced | RolloutStat
         return status
     given_up_at = until + case.spec.progress_deadline_seconds
     if case.now >= given_up_at:
-        return _failed(case, status, UNHEARD, f"no good answer from {', '.join(silent)}")
+        return _fail(case, status, UNHEARD, f"no good answer from {', '.join(silent)}")
     waits = f"soaks until {_moment(until):%H:%M:%S}Z"
     if case.now >= until:
         waits = f"no good answer yet from {', '.join(silent)}"
     wake_at = min(until if case.now < until else given_up_at, _gates_due(case, status))
-    return _said(case, status, "Soaking", "", waits, wake_at=wake_at)
+    return _say(case, status, "Soaking", "", waits, wake_at=wake_at)
 
 
 def _gates_due(case: RolloutCase, status: RolloutStatus) -> float:
@@ -217,7 +217,7 @@ def _gates_due(case: RolloutCase, status: RolloutStatus) -> float:
     return min((gates.due_at(gate, status.gates) for gate in asked), default=float("inf"))
 
 
-def _completed(case: RolloutCase, status: RolloutStatus) -> Advanced:
+def _complete(case: RolloutCase, status: RolloutStatus) -> Advanced:
     history = tuple(
         replace(revision, outcome="Completed") if revision.mark == status.target else revision
         for revision in status.history
@@ -225,13 +225,13 @@ def _completed(case: RolloutCase, status: RolloutStatus) -> Advanced:
     status = replace(
         status, stable=status.target, stable_revision=status.revision, history=history, failure=""
     )
-    return _said(case, status, "Completed", "", "")
+    return _say(case, status, "Completed", "", "")
 
 
 # Failure, and the way back.
 
 
-def _failed(case: RolloutCase, status: RolloutStatus, reason: str, message: str) -> Advanced:
+def _fail(case: RolloutCase, status: RolloutStatus, reason: str, message: str) -> Advanced:
     history = tuple(
         replace(revision, outcome=reason) if revision.mark == status.target else revision
         for revision in status.history
@@ -246,7 +246,7 @@ def _failed(case: RolloutCase, status: RolloutStatus, reason: str, message: str)
         batch_ready_at=None,
     )
     if case.spec.on_failure == "Pause":
-        return _said(case, status, "Paused", reason, message)
+        return _say(case, status, "Paused", reason, message)
     back = replace(status, going_back=True, progress=0, progressed_at=_moment(case.now))
     return _back(case, back)
 
@@ -255,24 +255,24 @@ def _back(case: RolloutCase, status: RolloutStatus) -> Advanced:
     """The last good revision everywhere, as fast as the service can bear it."""
     goal: Goal = {place.cluster: WHOLE for place in case.places}
     mark = status.stable
-    status = _progressed(case, staged(case, status, mark, goal), mark, goal)
+    status = _progress(case, staged(case, status, mark, goal), mark, goal)
     is_wished = status.target == status.stable
     if all(cluster.mark == mark for cluster in status.clusters) and are_there(
         case, status.clusters, mark, goal
     ):
         if is_wished:
-            return _completed(case, replace(status, going_back=False))
-        return _said(case, status, "RolledBack", status.failure, status.message)
+            return _complete(case, replace(status, going_back=False))
+        return _say(case, status, "RolledBack", status.failure, status.message)
     if status.phase in ("Completed", "RolledBack"):
         # Pods come and go in a service that is where it is to be; that is no rollout.
-        return _said(case, status, status.phase, status.reason, status.message)
+        return _say(case, status, status.phase, status.reason, status.message)
     due = _deadline(case, status)
     message = _lacking(status) if is_wished else status.message
     if not _is_awaited(case, status, mark):
-        return _said(case, status, "RollingBack", status.failure, message)
+        return _say(case, status, "RollingBack", status.failure, message)
     if case.now >= due:
-        return _said(case, status, "Failed", STUCK, _lacking(status))
-    return _said(case, status, "RollingBack", status.failure, message, wake_at=due)
+        return _say(case, status, "Failed", STUCK, _lacking(status))
+    return _say(case, status, "RollingBack", status.failure, message, wake_at=due)
 
 
 # Words.
@@ -296,7 +296,7 @@ def _lacking(status: RolloutStatus) -> str:
     return f"ready of their revision: {', '.join(late[:5])}{more}"
 
 
-def _said(
+def _say(
     case: RolloutCase,
     status: RolloutStatus,
     phase: RolloutPhase,

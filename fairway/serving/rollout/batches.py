@@ -25,7 +25,7 @@ def batches_of(
     if strategy.canary is not None:
         reached = _canary(strategy.canary, ordered, is_divisible=is_divisible)
         goals.append(reached)
-    for batch in _listed(strategy, ordered):
+    for batch in _list(strategy, ordered):
         reached = _with(reached, batch, ordered, is_divisible=is_divisible)
         goals.append(reached)
     everything = {part.cluster: WHOLE for part in ordered}
@@ -34,7 +34,7 @@ def batches_of(
     return goals
 
 
-def _listed(strategy: RolloutStrategy, places: Sequence[ClusterPart]) -> Iterable[Batch]:
+def _list(strategy: RolloutStrategy, places: Sequence[ClusterPart]) -> Iterable[Batch]:
     if not strategy.by_group:
         return strategy.batches
     groups = dict.fromkeys(place.group for place in places)
@@ -50,7 +50,7 @@ def _canary(canary: Canary, places: Sequence[ClusterPart], *, is_divisible: bool
     smallest = sorted(places, key=lambda place: (place.replicas, place.cluster))
     order = named if canary.clusters else smallest
     wanted = _part(places, canary.percent)
-    return _filled({}, order, wanted, is_divisible=is_divisible)
+    return _fill({}, order, wanted, is_divisible=is_divisible)
 
 
 def _with(
@@ -58,7 +58,7 @@ def _with(
 ) -> Goal:
     if batch.percent is not None:
         wanted = _part(places, batch.percent)
-        return _filled(reached, places, wanted, is_divisible=is_divisible)
+        return _fill(reached, places, wanted, is_divisible=is_divisible)
     chosen = {
         place.cluster: WHOLE
         for place in places
@@ -72,9 +72,7 @@ def _part(places: Sequence[ClusterPart], percent: int) -> int:
     return -(-sum(place.replicas for place in places) * percent // 100)
 
 
-def _filled(
-    reached: Goal, order: Sequence[ClusterPart], wanted: int, *, is_divisible: bool
-) -> Goal:
+def _fill(reached: Goal, order: Sequence[ClusterPart], wanted: int, *, is_divisible: bool) -> Goal:
     """What was reached, and as many more as are wanted; whole clusters where none is divisible."""
     goal = dict(reached)
     have = {part.cluster: _count(goal, part) for part in order}

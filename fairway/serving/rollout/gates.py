@@ -37,11 +37,11 @@ def heard(
     """What gates have said in this batch, with the latest answers."""
     known = {gate_status.name: gate_status for gate_status in before}
     return tuple(
-        _told(gate, known.get(gate.name, GateStatus(name=gate.name)), answers) for gate in gates
+        _describe(gate, known.get(gate.name, GateStatus(name=gate.name)), answers) for gate in gates
     )
 
 
-def _told(gate: Gate, status: GateStatus, answers: Sequence[Answer]) -> GateStatus:
+def _describe(gate: Gate, status: GateStatus, answers: Sequence[Answer]) -> GateStatus:
     for answer in answers:
         if answer.gate != gate.name:
             continue

@@ -40,16 +40,16 @@ _DISABLED = Finding(
 
 def decide(seen: ServiceObservation, limits: Limits, memory: Memory) -> ScaleDecision:
     """How many replicas there should be now."""
-    memory = _begun(memory, seen)
+    memory = _begin(memory, seen)
     if seen.wanted == 0 and limits.least > 0 and not memory.is_scaled_to_zero:
         return ScaleDecision(replicas=0, findings=(_DISABLED,), currents=(), memory=memory)
     if seen.wanted > limits.most:
         why = "there are more replicas than are allowed"
-        return _made(seen, limits, memory, limits.most, why=why)
+        return _make(seen, limits, memory, limits.most, why=why)
     if seen.wanted < limits.least:
         why = "there are fewer replicas than there must be"
-        return _made(seen, limits, memory, limits.least, why=why)
-    asked = _asked(seen, limits)
+        return _make(seen, limits, memory, limits.least, why=why)
+    asked = _ask(seen, limits)
     idle_since = _idle_since(seen, limits, memory)
     memory = replace(memory, idle_since=idle_since)
     if seen.wanted == 0:
@@ -63,7 +63,7 @@ def decide(seen: ServiceObservation, limits: Limits, memory: Memory) -> ScaleDec
         is_idle = idle_since is not None and seen.now - idle_since >= limits.idle_seconds
         desired = 0 if is_idle else max(desired, min(1, limits.most))
     count = restrained(seen.wanted, desired, limits, memory, now=seen.now)
-    return _made(
+    return _make(
         seen,
         limits,
         count.memory,
@@ -84,7 +84,7 @@ class _Asked:
     currents: tuple[Current, ...]
 
 
-def _begun(memory: Memory, seen: ServiceObservation) -> Memory:
+def _begin(memory: Memory, seen: ServiceObservation) -> Memory:
     """Who decides for the first time takes the present count for the last recommendation."""
     if memory.recommendations:
         return memory
@@ -92,7 +92,7 @@ def _begun(memory: Memory, seen: ServiceObservation) -> Memory:
     return replace(memory, recommendations=(first,))
 
 
-def _asked(seen: ServiceObservation, limits: Limits) -> _Asked:
+def _ask(seen: ServiceObservation, limits: Limits) -> _Asked:
     """The highest count that a metric asks for; at zero, pods that are not there ask for none."""
     highest, name = 0, ""
     currents: list[Current] = []
@@ -182,7 +182,7 @@ def _from_zero(
         )
     desired = min(max(asked.replicas, 1), limits.most)
     count = restrained(0, desired, limits, memory, now=seen.now)
-    return _made(
+    return _make(
         seen,
         limits,
         count.memory,
@@ -206,7 +206,7 @@ def _why(seen: ServiceObservation, asked: _Asked, replicas: int) -> str:
     return ""
 
 
-def _made(
+def _make(
     seen: ServiceObservation,
     limits: Limits,
     memory: Memory,

@@ -55,8 +55,8 @@ def restrained(
         stable = _highest_recent(desired, limits, memory, now)
         count, reason = _plainly_limited(current, stable, limits)
     else:
-        stable = _stabilised(current, desired, limits.up, limits.down, memory, now)
-        count, reason = _limited(current, stable, limits, memory, now)
+        stable = _stabilise(current, desired, limits.up, limits.down, memory, now)
+        count, reason = _limit(current, stable, limits, memory, now)
     return Restrained(
         replicas=count,
         findings=(
@@ -108,7 +108,7 @@ def _highest_recent(desired: int, limits: Limits, memory: Memory, now: float) ->
     return max((desired, *recent))
 
 
-def _stabilised(
+def _stabilise(
     current: int, desired: int, up: Rules, down: Rules, memory: Memory, now: float
 ) -> int:
     """The count that is nearest to the present one within what was asked for in both windows."""
@@ -149,7 +149,7 @@ def _plainly_limited(current: int, desired: int, limits: Limits) -> tuple[int, R
     return desired, "DesiredWithinRange"
 
 
-def _limited(
+def _limit(
     current: int, desired: int, limits: Limits, memory: Memory, now: float
 ) -> tuple[int, Reason]:
     assert limits.up is not None

@@ -93,7 +93,7 @@ def _by_utilization(
     seen: ServiceObservation,
     limits: Limits,
 ) -> Proposal | NoProposal:
-    groups = _grouped(metric, by_pod, seen, limits)
+    groups = _group(metric, by_pod, seen, limits)
     if isinstance(groups, NoProposal):
         return groups
     requests = _requests(metric, seen.pods)
@@ -105,8 +105,8 @@ def _by_utilization(
         asked = sum(requests[name] for name in known)
         if not asked:
             return None
-        utilization = _divided(sum(known.values()) * 100, asked)
-        return utilization / percent, utilization, _divided(sum(known.values()), len(known))
+        utilization = _divide(sum(known.values()) * 100, asked)
+        return utilization / percent, utilization, _divide(sum(known.values()), len(known))
 
     result = ratio(groups.counted)
     if result is None:
@@ -114,13 +114,13 @@ def _by_utilization(
     first, utilization, average = result
     current = Current(average=average, utilization=utilization)
     fallback = max(100, percent)
-    assumed = {name: _divided(requests[name] * fallback, 100) for name in groups.missing}
+    assumed = {name: _divide(requests[name] * fallback, 100) for name in groups.missing}
 
     def again(values: Mapping[str, Milli]) -> float:
         second = ratio(values)
         return second[0] if second is not None else first
 
-    replicas = _restrained(first, groups, assumed, again, seen, limits)
+    replicas = _restrain(first, groups, assumed, again, seen, limits)
     return Proposal(replicas=replicas, current=current)
 
 
@@ -131,22 +131,22 @@ def _by_average_of_pods(
     seen: ServiceObservation,
     limits: Limits,
 ) -> Proposal | NoProposal:
-    groups = _grouped(metric, by_pod, seen, limits)
+    groups = _group(metric, by_pod, seen, limits)
     if isinstance(groups, NoProposal):
         return groups
 
     def average(values: Mapping[str, Milli]) -> Milli:
-        return _divided(sum(values.values()), len(values))
+        return _divide(sum(values.values()), len(values))
 
     usage = average(groups.counted)
     assumed = dict.fromkeys(groups.missing, target)
-    replicas = _restrained(
+    replicas = _restrain(
         usage / target, groups, assumed, lambda values: average(values) / target, seen, limits
     )
     return Proposal(replicas=replicas, current=Current(average=usage))
 
 
-def _restrained(
+def _restrain(
     ratio: float,
     groups: _Groups,
     assumed: Mapping[str, Milli],  # of pods whose metric is missing, where there would be fewer
@@ -222,7 +222,7 @@ def _with_unreached(replicas: int, seen: ServiceObservation, limits: Limits) -> 
     return replicas
 
 
-def _grouped(
+def _group(
     metric: Metric, by_pod: Mapping[str, Measured], seen: ServiceObservation, limits: Limits
 ) -> _Groups | NoProposal:
     if not seen.pods:
@@ -281,6 +281,6 @@ def _as_replicas(pods: int, limits: Limits) -> int:
     return -(-pods // limits.pods_per_replica)
 
 
-def _divided(total: int, count: int) -> int:
+def _divide(total: int, count: int) -> int:
     """Towards zero, as whole numbers are divided where HPA was written."""
     return total // count if total >= 0 else -(-total // count)

@@ -56,7 +56,7 @@ class Admission:
         self, resource: Resource, body: JsonObject, *, namespace: str, write: Write
     ) -> JsonObject:
         """A new object, ready to be kept."""
-        metadata = _identified(resource, body, namespace)
+        metadata = _identify(resource, body, namespace)
         if metadata.get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
         self._name(metadata)
@@ -65,19 +65,19 @@ class Admission:
         # The status is not the writer's, whatever the kind itself begins it with.
         written = {k: v for k, v in body.items() if k != "status" or not resource.has_status}
         entries = managed.after_update(None, written, **self._ownership(resource, write, ""))
-        return self._created(body, entries, write)
+        return self._create(body, entries, write)
 
     def create_applied(
         self, resource: Resource, body: JsonObject, *, namespace: str, write: Write
     ) -> JsonObject:
         """A new object made by server-side apply; it brings its field owners along."""
-        metadata = _identified(resource, body, namespace)
+        metadata = _identify(resource, body, namespace)
         if metadata.get("resourceVersion") or metadata.get("uid"):
             raise BadRequest("an object to be created by apply has no resourceVersion and no uid")
         entries = metadata.pop("managedFields", [])
         self._begin(resource, body, metadata)
         self._conform(resource, body, None, write)
-        return self._created(body, entries, write)
+        return self._create(body, entries, write)
 
     def update(
         self,
@@ -91,7 +91,7 @@ class Admission:
     ) -> tuple[JsonObject, JsonObject]:
         """An object before and after a write; equal where nothing changes."""
         old = record.body()
-        metadata = _identified(resource, body, old["metadata"].get("namespace", ""))
+        metadata = _identify(resource, body, old["metadata"].get("namespace", ""))
         entries = metadata.get("managedFields") if is_applied else None
         # What the writer says of managedFields is looked at by the tracker alone.
         said = metadata.pop("managedFields", None)
@@ -128,7 +128,7 @@ class Admission:
         if resource.has_status:
             body.pop("status", None)
 
-    def _created(self, body: JsonObject, entries: list[JsonObject], write: Write) -> JsonObject:
+    def _create(self, body: JsonObject, entries: list[JsonObject], write: Write) -> JsonObject:
         annotations = body["metadata"].setdefault("annotations", {})
         annotations[CREATED_BY] = write.user
         _put_managed(body, entries)
@@ -215,7 +215,7 @@ def _keep_last_applied(merged: JsonObject, applied: JsonObject) -> None:
     annotations[LAST_APPLIED] = note.decode() + "\n"
 
 
-def _identified(resource: Resource, body: Any, namespace: str) -> JsonObject:
+def _identify(resource: Resource, body: Any, namespace: str) -> JsonObject:
     """Checks that a body is an object of this kind and namespace; returns its metadata."""
     fault = misshapen(body)
     if fault is not None:

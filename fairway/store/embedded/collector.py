@@ -99,13 +99,13 @@ class Collector:
 
     def follow(self, change: Change) -> None:
         if change.is_removed:
-            self._removed(change)
+            self._remove(change)
         elif change.previous is None or change.previous.owners != change.record.owners:
             self._check_owners(change)
         if not change.is_removed and b'"deletionTimestamp"' in change.record.raw:
             self._continue(change.kind, change.record)
 
-    def _removed(self, change: Change) -> None:
+    def _remove(self, change: Change) -> None:
         if self._shelves.dependents(change.record.uid):
             self._store.run(self._collect(change.record.uid))
         for owner in change.record.owners:

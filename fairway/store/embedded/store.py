@@ -89,7 +89,7 @@ class EmbeddedStore:
         self._tasks: set[asyncio.Task[None]] = set()
         self.followers: list[Callable[[Change], None]] = []  # told of each write on disk
         self.collector = Collector(self, self._shelves, self.clock)
-        self.writer.on_change = self._changed
+        self.writer.on_change = self._change
 
     # Opening and closing.
 
@@ -266,7 +266,7 @@ class EmbeddedStore:
         if patch.type == "apply":
             return await self._apply(resource, place, patch, subresource, write)
         old = self._newest(resource, place)
-        body = _patched(resource, old.body(), patch)
+        body = _patch(resource, old.body(), patch)
         if isinstance(body, dict) and isinstance(body.get("metadata"), dict):
             check_identity(resource, body["metadata"], old, may_conflict=False)
             given = body["metadata"].get("name", name)
@@ -384,7 +384,7 @@ class EmbeddedStore:
         await self.writer.stage(Change(_kind_id(resource), record, previous, is_removed=True))
         return record.stored(resource)
 
-    def _changed(self, change: Change) -> None:
+    def _change(self, change: Change) -> None:
         """Follows each write once it is on disk: kinds come and go, dependents are collected."""
         if change.kind == DEFINITIONS:
             name = change.record.name[1]
@@ -449,7 +449,7 @@ def _kept_version(resource: Resource) -> str:
     return resource.storage_version or resource.version
 
 
-def _patched(resource: Resource, before: JsonObject, patch: Patch) -> Any:
+def _patch(resource: Resource, before: JsonObject, patch: Patch) -> Any:
     match patch.type:
         case "json":
             return json_patch(before, patch.body)

@@ -56,10 +56,10 @@ class Submissions:
         if write.user == HUB:
             return  # it acts for others, who are noted on what it writes
         is_workload = (resource.group, resource.plural) == _WORKLOADS
-        named = _named(after, is_workload=is_workload)
+        named = _name(after, is_workload=is_workload)
         if before is None:
             keep_note(after, None)
-        elif named == _named(before, is_workload=is_workload):
+        elif named == _name(before, is_workload=is_workload):
             return
         if not is_workload and not _is_native(after):
             return
@@ -103,7 +103,7 @@ class Submissions:
         return record.body()["metadata"].get("labels") or {} if record is not None else {}
 
 
-def _named(body: JsonObject, *, is_workload: bool) -> tuple[str, str]:
+def _name(body: JsonObject, *, is_workload: bool) -> tuple[str, str]:
     """Where an object names its queue, and which."""
     if not is_workload:
         return queue_said(body)

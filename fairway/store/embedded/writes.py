@@ -104,9 +104,9 @@ class Writer:
         self._dropping, self._dropped = self._dropped, []
         self._writing, self._began = batch, asyncio.get_running_loop().time()
         written = self._journal.append([_row(staged.change) for staged in batch], self._dropping)
-        written.add_done_callback(self._written)
+        written.add_done_callback(self._write)
 
-    def _written(self, written: asyncio.Future[None]) -> None:
+    def _write(self, written: asyncio.Future[None]) -> None:
         """Publishes a batch that is on disk, and goes on with what gathered meanwhile."""
         batch, self._writing = self._writing or [], None
         fault = written.exception()

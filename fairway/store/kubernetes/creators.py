@@ -46,7 +46,7 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
         )
         for body in (policy(await own_name(store)), binding()):
             await put(store, body)
-        await _settled(store, clock)
+        await _settle(store, clock)
     except UnknownKind:
         why = "it has no mutating admission policies"
     except ApiError as fault:
@@ -57,7 +57,7 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
     return False
 
 
-async def _settled(store: KubernetesStore, clock: Clock) -> None:
+async def _settle(store: KubernetesStore, clock: Clock) -> None:
     """Returns once a trial is noted: it takes some seconds until the server knows the policy, and
     some more until the policy knows the kind, during which it refuses every workload."""
     body = {

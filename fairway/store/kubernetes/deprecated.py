@@ -48,7 +48,7 @@ def warning(definitions: Iterable[JsonObject]) -> Iterator[JsonObject]:
     policy, metadata = "ValidatingAdmissionPolicy", {"name": NAME}
     spec: JsonObject = {
         "failurePolicy": "Ignore",
-        "matchConstraints": {"resourceRules": [_matched(resource) for resource in resources]},
+        "matchConstraints": {"resourceRules": [_match(resource) for resource in resources]},
         "validations": [
             validation for resource in resources for validation in _validations(resource)
         ],
@@ -63,7 +63,7 @@ def warning(definitions: Iterable[JsonObject]) -> Iterator[JsonObject]:
     }
 
 
-def _matched(resource: Resource) -> JsonObject:
+def _match(resource: Resource) -> JsonObject:
     return {
         "apiGroups": [resource.group],
         "apiVersions": [resource.version],

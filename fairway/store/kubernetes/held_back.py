@@ -137,7 +137,7 @@ def _by_group(group: Group) -> dict[str, list[str]]:
     return result
 
 
-def _matched(items: Iterable[Group], operations: Sequence[str], part: str = "") -> JsonObject:
+def _match(items: Iterable[Group], operations: Sequence[str], part: str = "") -> JsonObject:
     plurals: dict[tuple[str, str], set[str]] = {}
     for group in items:
         for api_version, name in group.kinds:
@@ -168,7 +168,7 @@ def _writing(groups: Sequence[Group]) -> JsonObject:
         "spec": {
             "failurePolicy": "Fail",
             "reinvocationPolicy": "IfNeeded",
-            "matchConstraints": _matched(possible, ("CREATE", "UPDATE")),
+            "matchConstraints": _match(possible, ("CREATE", "UPDATE")),
             "variables": _variables(),
             "mutations": [
                 {
@@ -176,7 +176,7 @@ def _writing(groups: Sequence[Group]) -> JsonObject:
                     "applyConfiguration": {
                         "expression": f"variables.isQueued && {_is_of(group)} && "
                         f"!{_is_held(group.means, 'object')} && "
-                        f"{_is_due(group.means)} ? {_applied(group.means)} : Object{{}}"
+                        f"{_is_due(group.means)} ? {_apply(group.means)} : Object{{}}"
                     },
                 }
                 for group in possible
@@ -195,7 +195,7 @@ def _is_due(means: Means) -> str:
     return f"({created} || ({held}){late})"
 
 
-def _applied(means: Means) -> str:
+def _apply(means: Means) -> str:
     """The field as an apply configuration, such as Object{spec: Object.spec{suspend: true}}."""
     value = json.dumps(means.value)
     if means is GATED:
@@ -213,7 +213,7 @@ def _refusing(groups: Sequence[Group], kinds: Kinds) -> JsonObject:
         "metadata": {"name": NAME},
         "spec": {
             "failurePolicy": "Fail",
-            "matchConstraints": _matched(groups, ("CREATE", "UPDATE")),
+            "matchConstraints": _match(groups, ("CREATE", "UPDATE")),
             "variables": _variables(),
             "validations": [_validation(group, kinds) for group in groups],
         },
@@ -246,7 +246,7 @@ def _keeping_status(groups: Sequence[Group], hub: str, kind: str) -> JsonObject:
     others = f"request.userInfo.username != {json.dumps(hub)}"
     spec: JsonObject = {
         "failurePolicy": "Fail",
-        "matchConstraints": _matched(possible, ("UPDATE",), "/status"),
+        "matchConstraints": _match(possible, ("UPDATE",), "/status"),
         "variables": _variables(),
         "matchConditions": [
             {"name": "others", "expression": others},

@@ -74,21 +74,21 @@ def is_joinable(patch: Patch, subresource: str, write: Write) -> bool:
     """Whether a patch says what a status is to be, whatever it was."""
     if subresource != "status" or write.dry_run:
         return False
-    return _replaced(patch) is not None or (
+    return _replace(patch) is not None or (
         patch.type == "merge" and isinstance(patch.body, dict) and set(patch.body) == {"status"}
     )
 
 
 def joined_patch(first: Patch, second: Patch) -> Patch | None:
     """One patch that does what two do in turn; None where there is none."""
-    if _replaced(second) is not None:
+    if _replace(second) is not None:
         return second
     if first.type == "merge" and second.type == "merge":
-        return Patch(type="merge", body=_merged(first.body, second.body))
+        return Patch(type="merge", body=_merge(first.body, second.body))
     return None
 
 
-def _replaced(patch: Patch) -> dict[str, Any] | None:
+def _replace(patch: Patch) -> dict[str, Any] | None:
     """The operation of a JSON patch that replaces a whole status, if it is one."""
     if patch.type != "json" or not isinstance(patch.body, list) or len(patch.body) != 1:
         return None
@@ -97,13 +97,13 @@ def _replaced(patch: Patch) -> dict[str, Any] | None:
     return operation if is_whole else None
 
 
-def _merged(first: Any, second: Any) -> Any:
+def _merge(first: Any, second: Any) -> Any:
     """Two merge patches as one; a null stays, since it removes something."""
     if not isinstance(first, dict) or not isinstance(second, dict):
         return second
     return {
         **first,
-        **{key: _merged(first.get(key), value) for key, value in second.items()},
+        **{key: _merge(first.get(key), value) for key, value in second.items()},
     }
 
 

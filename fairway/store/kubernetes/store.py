@@ -109,9 +109,9 @@ class KubernetesStore:
     async def create(
         self, kind: ResourceKey, body: JsonObject, *, namespace: str = "", write: Write
     ) -> Stored:
-        body = await self._named(kind, _with_notes(kind, body, write))
+        body = await self._name(kind, _with_notes(kind, body, write))
         raw = await self.api.create(kind, body, namespace=namespace, write=write)
-        return self._kept(kind, raw, write)
+        return self._keep(kind, raw, write)
 
     async def update(
         self,
@@ -126,11 +126,11 @@ class KubernetesStore:
         if known is not None:
             self.spared += 1
             return known
-        body = await self._named(kind, body)
+        body = await self._name(kind, body)
         raw = await self.api.replace(
             kind, body, namespace=namespace, subresource=subresource, write=write
         )
-        return self._kept(kind, raw, write)
+        return self._keep(kind, raw, write)
 
     async def patch(
         self,
@@ -150,7 +150,7 @@ class KubernetesStore:
             raw, is_new = await self.api.patch(
                 kind, name, patch, namespace=namespace, subresource=subresource, write=write
             )
-            return self._kept(kind, raw, write), is_new
+            return self._keep(kind, raw, write), is_new
 
         if is_joinable(patch, subresource, write):
             key = (kind, namespace, name, write.user, write.manager)
@@ -171,11 +171,11 @@ class KubernetesStore:
             self.recent.forget(kind, namespace, name)
         return trim.stored(raw), is_gone
 
-    def _kept(self, kind: ResourceKey, raw: bytes, write: Write) -> Stored:
+    def _keep(self, kind: ResourceKey, raw: bytes, write: Write) -> Stored:
         stored = trim.stored(raw)
         return stored if write.dry_run else self.recent.see(kind, stored)
 
-    async def _named(self, kind: ResourceKey, body: JsonObject) -> JsonObject:
+    async def _name(self, kind: ResourceKey, body: JsonObject) -> JsonObject:
         """An object that says its kind, which custom ones must."""
         if body.get("kind") and body.get("apiVersion"):
             return body

@@ -51,7 +51,7 @@ class KubernetesWatch:
             finally:
                 self._reading = None
             if events:
-                return [self._told(event) for event in events]
+                return [self._describe(event) for event in events]
         return []
 
     def is_closed(self) -> bool:
@@ -69,7 +69,7 @@ class KubernetesWatch:
             raise Unreachable("the server ended a watch at once")
         return []
 
-    def _told(self, event: SeenEvent[Stored]) -> WatchEvent:
+    def _describe(self, event: SeenEvent[Stored]) -> WatchEvent:
         stored = event.value if event.value is not None else Stored(event.bookmark)
         self._see(event)
         return WatchEvent(

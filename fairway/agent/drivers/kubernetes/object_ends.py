@@ -49,7 +49,7 @@ class Ending:
             kind = self._find_kind(body)
             if kind is None or kind.read(body).phase in _OVER or _is_ending(body):
                 continue
-            held = _held(kind, body)
+            held = _hold(kind, body)
             if held is None:
                 await self.delete(key, body, kept.work)
             elif held:
@@ -116,7 +116,7 @@ def _is_ending(body: JsonObject) -> bool:
     return bool(text(body, "metadata", "deletionTimestamp"))
 
 
-def _held(kind: Kind, body: JsonObject) -> JsonObject | None:
+def _hold(kind: Kind, body: JsonObject) -> JsonObject | None:
     """What is to be changed so that an object makes no pods: nothing for one that is held
     already, None for one that has no way to be."""
     if kind.is_held(body):

@@ -79,7 +79,7 @@ class Opened:
         self._cluster = cluster
         self._clock = clock
         self._changed = changed
-        self.picture = Picture(changed=changed, touched=self._touched)
+        self.picture = Picture(changed=changed, touched=self._touch)
         self.works = Works(self.picture, find_kind)
         self.following = Following(self._api, name, self.picture, clock)
         self.hands = Hands(self._api, name, settings, clock)
@@ -112,7 +112,7 @@ class Opened:
             hands=self.hands,
             find_kind=find_kind,
             clock=clock,
-            answered=self._answered,
+            answered=self._answer,
         )
         self.offering = Offering(cluster, self.picture, self.provisioning)
         self.streaming = Streaming(self._api, settings, self.works, self.picture)
@@ -138,7 +138,7 @@ class Opened:
         await self.following.open(
             [
                 resource
-                for resource in self._preferred()
+                for resource in self._prefer()
                 if (resource.group, resource.kind) != ("", "Secret")
             ],
             devices=self._devices_version,
@@ -198,7 +198,7 @@ class Opened:
     async def _tenant_kinds(self) -> list[tuple[str, str]]:
         return [(kind.group, kind.plural) for kind in await self.making.known_kinds()]
 
-    def _preferred(self) -> list[Served]:
+    def _prefer(self) -> list[Served]:
         return list({(kind.group, kind.plural): kind for kind in reversed(self._kinds)}.values())
 
     async def _probe(self) -> None:
@@ -267,12 +267,12 @@ class Opened:
             self._claims = labels
             self._changed()
 
-    def _answered(self, work: str) -> None:
+    def _answer(self, work: str) -> None:
         """A request for nodes has another outcome: who waits for it may go on."""
         self._going_on.mark(work)
         self._changed()
 
-    def _touched(self, label: str) -> None:
+    def _touch(self, label: str) -> None:
         kept = self.works.touch(label)
         if kept is not None and (kept.next is not None or kept.is_removed):
             self._going_on.mark(kept.name)
@@ -333,7 +333,7 @@ class Opened:
     async def _carry_out(self, kept: Kept, work: Work) -> None:
         """Makes the cluster match a work, of whose earlier attempts nothing is left."""
         self.works.begin(kept, work)
-        ready = await self._provisioned(kept, work)
+        ready = await self._provision(kept, work)
         if ready is None:
             return
         work = ready
@@ -345,7 +345,7 @@ class Opened:
             await self._remove_unlisted(kept, work)
         self.works.touch(kept.label)
 
-    async def _provisioned(self, kept: Kept, work: Work) -> Work | None:
+    async def _provision(self, kept: Kept, work: Work) -> Work | None:
         """A work whose nodes are there; None: it is carried out once they are."""
         try:
             ready = await self.provisioning.ready(work, self.offering.pools())

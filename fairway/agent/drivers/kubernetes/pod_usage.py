@@ -52,7 +52,7 @@ class Metering:
         for namespace in sorted({pod.namespace for pod in ours}):
             selection = Selection(namespace=namespace, labels=f"{WORK}={kept.label}")
             try:
-                pod_usages.extend(await self._told(selection, names))
+                pod_usages.extend(await self._describe(selection, names))
             except Forbidden as fault:
                 raise Denied(str(fault)) from fault
             except NotFound as fault:
@@ -61,7 +61,7 @@ class Metering:
                 raise DriverFault(f"the metrics API does not answer: {fault}") from fault
         return tuple(pod_usages)
 
-    async def _told(self, selection: Selection, names: set[str]) -> list[PodUsage]:
+    async def _describe(self, selection: Selection, names: set[str]) -> list[PodUsage]:
         path = path_of(MEASURED, namespace=selection.namespace)
         answer = _decode(await self._api.read(path, {"labelSelector": selection.labels}))
         measured = {text(entry, "metadata", "name"): entry for entry in listed(answer, "items")}

@@ -110,13 +110,13 @@ class ReadPod:
         # One that has displaced others already has its place, though it is not bound yet.
         node = pod.spec.node_name or status.nominated_node_name
         if node and status.phase not in _OVER:
-            use = Use(node=node, amounts=self._taken(pod.spec))
+            use = Use(node=node, amounts=self._take(pod.spec))
         labels = pod.metadata.labels
         if labels.get(CLUSTER) != self._cluster or WORK not in labels:
             return use
         return _own(pod, use, _decode_plain(pod.status))
 
-    def _taken(self, spec: _Spec) -> Mapping[str, int]:
+    def _take(self, spec: _Spec) -> Mapping[str, int]:
         plain: JsonObject = {
             "containers": [{"resources": container.resources} for container in spec.containers],
             "initContainers": [

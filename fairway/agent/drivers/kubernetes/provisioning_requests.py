@@ -174,7 +174,7 @@ class Provisioning:
             if known is None or known.outcome != "Provisioned":
                 return None
             annotations = {CONSUME: name, CLASS: class_name}
-        return self._annotated(work, annotations)
+        return self._annotate(work, annotations)
 
     async def forget(self, name: str, *, before: int | None = None) -> None:
         """Takes back the requests of a work; of earlier attempts only, if one is given."""
@@ -207,7 +207,7 @@ class Provisioning:
                 "metadata": {"name": f"{name}-{at}", "namespace": namespace},
                 "template": {"metadata": {}, "spec": spec},
             }
-            await self._hands.make_own(TEMPLATES, self._marked(work, template))
+            await self._hands.make_own(TEMPLATES, self._mark(work, template))
             pod_sets.append({"count": count, "podTemplateRef": {"name": f"{name}-{at}"}})
         request = {
             "apiVersion": f"{GROUP}/{self._kind.version}",
@@ -219,7 +219,7 @@ class Provisioning:
             },
             "spec": {"provisioningClassName": asked.class_name, "podSets": pod_sets},
         }
-        await self._hands.make_own(self._kind, self._marked(work, request))
+        await self._hands.make_own(self._kind, self._mark(work, request))
 
     def _pods(self, work: Work) -> Iterator[tuple[int, JsonObject]]:
         """The pods that will run first, as many as are alike together."""
@@ -233,13 +233,13 @@ class Provisioning:
         for specs in list(alike.values())[:_TEMPLATE_MOST]:
             yield len(specs), specs[0]
 
-    def _marked(self, work: Work, body: JsonObject) -> JsonObject:
+    def _mark(self, work: Work, body: JsonObject) -> JsonObject:
         owner = marks.Owner(
             cluster=self._cluster, work=work.metadata.name, attempt=work.spec.attempt
         )
         return marks.marked(body, owner)
 
-    def _annotated(self, work: Work, annotations: Mapping[str, str]) -> Work:
+    def _annotate(self, work: Work, annotations: Mapping[str, str]) -> Work:
         """The same work, whose pods say by which request their nodes came."""
         manifests = []
         for manifest in work.spec.manifests:

@@ -68,7 +68,7 @@ class Streaming:
         self._picture = picture
 
     async def logs(self, query: LogQuery) -> AsyncGenerator[bytes, None]:
-        kept = self._kept(query.work)
+        kept = self._keep(query.work)
         pod = self._pod(kept, query.pod)
         asked = {"container": _container(pod, query.container)}
         if query.follow:
@@ -86,10 +86,10 @@ class Streaming:
                 async for chunk in chunks:
                     yield chunk
         except ApiError as fault:
-            raise _told(fault) from fault
+            raise _describe(fault) from fault
 
     async def execute(self, query: CommandQuery, exchange: Exchange) -> int:
-        kept = self._kept(query.work)
+        kept = self._keep(query.work)
         pod = self._pod(kept, query.pod, is_live=True)
         asked: dict[str, str | tuple[str, ...]] = {
             "command": query.command,
@@ -100,7 +100,7 @@ class Streaming:
             asked["stdin"] = "true"
         # A terminal has one output for both.
         asked["tty" if query.has_terminal else "stderr"] = "true"
-        async with self._opened(kept, pod, "exec", asked, _COMMANDS) as stream:
+        async with self._open(kept, pod, "exec", asked, _COMMANDS) as stream:
             await exchange.begin()
             return await _both(
                 _feed_command(stream, exchange, has_input=query.has_input),
@@ -108,15 +108,15 @@ class Streaming:
             )
 
     async def forward(self, query: PortQuery, exchange: Exchange) -> None:
-        kept = self._kept(query.work)
+        kept = self._keep(query.work)
         pod = self._pod(kept, query.pod, is_live=True)
         asked = {"ports": str(query.port)}
-        async with self._opened(kept, pod, "portforward", asked, _PORTS) as stream:
+        async with self._open(kept, pod, "portforward", asked, _PORTS) as stream:
             await exchange.begin()
             await _both(_feed_port(stream, exchange), _read_port(stream, exchange))
 
     @asynccontextmanager
-    async def _opened(
+    async def _open(
         self,
         kept: Kept,
         pod: OwnPod,
@@ -130,14 +130,14 @@ class Streaming:
             async with api.websocket(path, asked, protocols=protocols) as stream:
                 yield stream
         except ApiError as fault:
-            raise _told(fault) from fault
+            raise _describe(fault) from fault
 
     def _acting(self, kept: Kept, pod: OwnPod) -> KubeApi:
         if self._settings.act_as == "Tenant" or (kept.work and kept.work.spec.executor):
             return self._api.acting_as(rights.executor_of(kept.work, pod.namespace))
         return self._api
 
-    def _kept(self, work: str) -> Kept:
+    def _keep(self, work: str) -> Kept:
         kept = self._works.get(work)
         if kept is None:
             raise DriverFault(f"there is no work {work}")
@@ -194,7 +194,7 @@ def _container(pod: OwnPod, name: str) -> str:
     return container
 
 
-def _told(fault: ApiError) -> DriverFault:
+def _describe(fault: ApiError) -> DriverFault:
     return (Denied if isinstance(fault, Forbidden) else DriverFault)(str(fault))
 
 

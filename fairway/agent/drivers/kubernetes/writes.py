@@ -138,11 +138,11 @@ class Hands:
         await self._wait()
         try:
             try:
-                await self._made(kind, body)
+                await self._make(kind, body)
             except NotFound:
                 if not await self._prepare(text(body, "metadata", "namespace")):
                     raise
-                await self._made(kind, body)
+                await self._make(kind, body)
         except _REFUSALS as fault:
             raise Refused(str(fault)) from fault
         except ApiError as fault:
@@ -184,13 +184,13 @@ class Hands:
             except (Forbidden, NotFound) as fault:
                 if not await self._prepare(namespace):
                     raise
-                return await self._heeded(call, api, fault)
+                return await self._heed(call, api, fault)
         except _REFUSALS as fault:
             raise Refused(str(fault)) from fault
         except ApiError as fault:
             raise DriverFault(str(fault)) from fault
 
-    async def _heeded(
+    async def _heed(
         self, call: Callable[[KubeApi], Awaitable[T]], api: KubeApi, last: ApiError
     ) -> T:
         for seconds in _HEED_SECONDS:
@@ -214,11 +214,11 @@ class Hands:
         except Forbidden:
             return False
         except NotFound:
-            await self._made(NAMESPACES, rights.namespace_of_tenant(namespace, own))
+            await self._make(NAMESPACES, rights.namespace_of_tenant(namespace, own))
         if self._settings.act_as == "Tenant":
             await self._prepare_role(own)
-            await self._made(ACCOUNTS, rights.tenant_account(namespace))
-            await self._made(ROLE_BINDINGS, rights.tenant_binding(namespace))
+            await self._make(ACCOUNTS, rights.tenant_account(namespace))
+            await self._make(ROLE_BINDINGS, rights.tenant_binding(namespace))
         return True
 
     async def _prepare_role(self, own: str) -> None:
@@ -235,7 +235,7 @@ class Hands:
         patch = Patch(type="apply", body=role, force=True)
         await self._api.patch(CLUSTER_ROLES, rights.TENANT, patch, write=self._write())
 
-    async def _made(self, kind: ResourceKey, body: JsonObject) -> None:
+    async def _make(self, kind: ResourceKey, body: JsonObject) -> None:
         """Makes something in the agent's own name, unless it is there."""
         namespace = text(body, "metadata", "namespace")
         try:

@@ -83,7 +83,7 @@ def _kill(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-async def _started(container: Plain, query: CommandQuery, **streams: Any) -> Process:
+async def _start(container: Plain, query: CommandQuery, **streams: Any) -> Process:
     try:
         return await asyncio.create_subprocess_exec(
             *query.command,
@@ -103,7 +103,7 @@ class _Pipes:
 
     async def start(self, container: Plain, query: CommandQuery) -> None:
         given = PIPE if query.has_input else DEVNULL
-        self.process = await _started(container, query, stdin=given, stdout=PIPE, stderr=PIPE)
+        self.process = await _start(container, query, stdin=given, stdout=PIPE, stderr=PIPE)
 
     def reading(self, exchange: Exchange) -> list[Any]:
         assert self.process.stdout is not None, "a pipe"
@@ -146,7 +146,7 @@ class _Terminal:
         theirs = self._theirs
         env = {"TERM": "xterm", **container["env"]}
         try:
-            self.process = await _started(
+            self.process = await _start(
                 {**container, "env": env},
                 query,
                 stdin=theirs,

@@ -134,7 +134,7 @@ class LocalDriver:
 
     async def observe(self) -> Observation:
         self._news.clear()
-        keeping = self._kept()
+        keeping = self._keep()
         machine = keeping.machine
         node = NodeSeen(name=machine.name, allocatable=machine.allocatable, labels=machine.labels)
         now = self._clock.now()
@@ -149,16 +149,16 @@ class LocalDriver:
 
     async def apply(self, work: Work) -> None:
         checked_name(work.metadata.name)
-        self._kept().apply(work)
+        self._keep().apply(work)
 
     async def stop(self, name: str, how: Stop) -> None:
         number = signal.Signals.__members__.get(how.signal or "SIGTERM")
         if number is None:
             raise DriverFault(f"{how.signal!r} is not the name of a signal")
-        self._kept().stop(name, number, float(how.grace_seconds))
+        self._keep().stop(name, number, float(how.grace_seconds))
 
     async def remove(self, name: str) -> None:
-        self._kept().remove(name)
+        self._keep().remove(name)
 
     async def release(self, nodes: Sequence[str]) -> None:
         """There are none but this machine, which stays."""
@@ -200,7 +200,7 @@ class LocalDriver:
         """Some things happen by the clock alone."""
         while True:
             await self._clock.sleep(_TICK_SECONDS)
-            self._kept().tick()
+            self._keep().tick()
 
     # Supervisors
 
@@ -213,7 +213,7 @@ class LocalDriver:
         self._watched[watched] = pod
         if pod.is_ending:
             pod.ask_to_end()  # an earlier driver may have been killed before it did
-        asyncio.get_running_loop().add_reader(watched, self._ended, pod)
+        asyncio.get_running_loop().add_reader(watched, self._end, pod)
 
     def _hear(self) -> None:
         """Supervisors say which pods changed."""
@@ -221,14 +221,14 @@ class LocalDriver:
             while chunk := os.read(self._wake, 65536):
                 self._heard += chunk
         *keys, self._heard = self._heard.split(b"\n")
-        keeping = self._kept()
+        keeping = self._keep()
         pods = {pod.key: pod for pod in keeping.all_pods()}
         for key in dict.fromkeys(keys):
             pod = pods.get(key.decode(errors="replace"))
             if pod is not None and pod.look():
                 keeping.pod_changed(pod)
 
-    def _ended(self, pod: LocalPod) -> None:
+    def _end(self, pod: LocalPod) -> None:
         """A supervisor is gone; without a last word its pod is lost."""
         del self._watched[pod.watched]
         asyncio.get_running_loop().remove_reader(pod.watched)
@@ -236,7 +236,7 @@ class LocalDriver:
         pod.reap()
         pod.look()
         if pod.is_over:
-            self._kept().pod_changed(pod)
+            self._keep().pod_changed(pod)
         elif pod.is_supervised():
             # It gave way to one that an earlier driver had started just before it was killed.
             self._look_into(pod, self._meet)
@@ -274,11 +274,11 @@ class LocalDriver:
         if not pod.is_over:
             message = "its supervisor ended without saying what became of it"
             pod.conclude(self._clock.now(), reason="Lost", message=message)
-        self._kept().pod_changed(pod)
+        self._keep().pod_changed(pod)
 
     async def _find_again(self, kept: Kept) -> None:
         """The pods that an earlier driver left, with their supervisors."""
-        keeping = self._kept()
+        keeping = self._keep()
         for attempt, _, folder in folders_of_pods(kept.folder):
             pod = LocalPod.load(folder)
             if pod is None:
@@ -302,7 +302,7 @@ class LocalDriver:
         shutil.rmtree(work)
 
     async def _meet(self, pod: LocalPod) -> None:
-        keeping = self._kept()
+        keeping = self._keep()
         deadline = self._clock.now() + _START_SECONDS_MAX
         while pod.is_supervised() and not pod.state and self._clock.now() < deadline:
             await self._clock.sleep(_STRAY_SECONDS)  # it has only just begun
@@ -319,7 +319,7 @@ class LocalDriver:
             self._bury(pod)
 
     def _pod(self, work: str, wanted: str) -> LocalPod:
-        keeping = self._kept()
+        keeping = self._keep()
         kept = keeping.works.get(work)
         if kept is None:
             raise DriverFault(f"there is no work {work}")
@@ -339,7 +339,7 @@ class LocalDriver:
             raise DriverFault(f"the pod {name} has not started yet")
         return pod
 
-    def _kept(self) -> Keeping:
+    def _keep(self) -> Keeping:
         if self._keeping is None:
             raise DriverFault("the driver is not open")
         return self._keeping

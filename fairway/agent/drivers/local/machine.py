@@ -43,7 +43,7 @@ class Machine:
 
 def look(given: Mapping[str, Quantity], gpus: Sequence[Gpu], folder: Path) -> Machine:
     """The machine, with what is given before what is found."""
-    amounts = {**_found(gpus, folder), **{name: quantity.nanos for name, quantity in given.items()}}
+    amounts = {**_find(gpus, folder), **{name: quantity.nanos for name, quantity in given.items()}}
     devices = {}
     for resource in DEVICE_VARIABLES:
         count = amounts.get(resource, 0) // NANO
@@ -61,7 +61,7 @@ def look(given: Mapping[str, Quantity], gpus: Sequence[Gpu], folder: Path) -> Ma
     )
 
 
-def _found(gpus: Sequence[Gpu], folder: Path) -> dict[str, int]:
+def _find(gpus: Sequence[Gpu], folder: Path) -> dict[str, int]:
     disk = os.statvfs(folder)
     result = {
         "cpu": _processors_nanos(),

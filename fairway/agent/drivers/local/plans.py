@@ -100,7 +100,7 @@ def _containers(ground: Ground, share: Share) -> tuple[list[Plain], list[volumes
     )
     pod_restart = text(around.pod.spec, "restartPolicy", default="Always")
     made = []
-    main_devices = _divided(listed(around.pod.spec, "containers"), share)
+    main_devices = _divide(listed(around.pod.spec, "containers"), share)
     for field_name, path, container in _in_order(around.pod.spec):
         is_sidecar = field_name == "initContainers" and container.get("restartPolicy") == "Always"
         if field_name == "containers":
@@ -186,19 +186,19 @@ def _surrounding(ground: Ground, folders: Sequence[volumes.VolumePlan]) -> dict[
     }
 
 
-def _divided(containers: Sequence[JsonObject], share: Share) -> dict[str, dict[str, list[str]]]:
+def _divide(containers: Sequence[JsonObject], share: Share) -> dict[str, dict[str, list[str]]]:
     """The pod's devices among its main containers, in order, by what each asks for."""
     left = {resource: list(names) for resource, names in share.devices.items()}
     result: dict[str, dict[str, list[str]]] = {}
     for index, container in enumerate(containers):
         own = result.setdefault(f"spec.containers[{index}]", {})
         for resource, names in left.items():
-            count = _asked(container, resource) // NANO
+            count = _ask(container, resource) // NANO
             own[resource], left[resource] = names[:count], names[count:]
     return result
 
 
-def _asked(container: JsonObject, resource: str) -> int:
+def _ask(container: JsonObject, resource: str) -> int:
     resources = child(container, "resources")
     both = {**child(resources, "limits"), **child(resources, "requests")}
     return Quantity.of(both[resource]).nanos if resource in both else 0
@@ -212,7 +212,7 @@ def _device_variables(
     """Which devices the process may see; a fraction of one leaves the variables alone."""
     made = {}
     for resource in of_machine:
-        if _asked(container, resource) % NANO:
+        if _ask(container, resource) % NANO:
             continue
         named = ",".join(devices.get(resource, ()))
         for variable in DEVICE_VARIABLES[resource]:

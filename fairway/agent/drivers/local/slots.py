@@ -51,7 +51,7 @@ class Slots:
         chosen = {}
         for resource, names in self._devices.items():
             count, rest = divmod(needed[resource], NANO)
-            unused = [name for name in names if name not in self._taken(resource)]
+            unused = [name for name in names if name not in self._take(resource)]
             if count and not rest:
                 if len(unused) < count:
                     return DoesNotFit(missing=Amounts({resource: count * NANO}))
@@ -73,5 +73,5 @@ class Slots:
             used = used.plus(share.amounts)
         return self._allocatable.minus(used)
 
-    def _taken(self, resource: str) -> set[str]:
+    def _take(self, resource: str) -> set[str]:
         return {name for share in self._shares.values() for name in share.devices.get(resource, ())}

@@ -149,16 +149,16 @@ def _files(volume: JsonObject, around: Surroundings, path: str) -> dict[str, byt
 
 def _source(source: JsonObject, around: Surroundings, path: str) -> dict[str, bytes]:
     if "configMap" in source:
-        return _chosen(child(source, "configMap"), around.settings, f"{path}.configMap")
+        return _choose(child(source, "configMap"), around.settings, f"{path}.configMap")
     if "secret" in source:
-        return _chosen(child(source, "secret"), around.secrets, f"{path}.secret")
+        return _choose(child(source, "secret"), around.secrets, f"{path}.secret")
     if "downwardAPI" in source:
         return dict(_downward(source, around, path))
     kind = next((key for key in source if key != "name"), "")
     raise PodFault(f"{path}: a local cluster has no volumes of type {kind}")
 
 
-def _chosen(source: JsonObject, kept: Mapping[str, JsonObject], path: str) -> dict[str, bytes]:
+def _choose(source: JsonObject, kept: Mapping[str, JsonObject], path: str) -> dict[str, bytes]:
     name = text(source, "secretName") or text(source, "name")
     if name not in kept:
         if source.get("optional") is True:

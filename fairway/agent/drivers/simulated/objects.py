@@ -86,7 +86,7 @@ class Objects:
                 raise Refused(f"{key[1]} {key[2]}/{key[3]} belongs to the work {kept.owner}")
         kept.owner = kept.owner or owner
         if manifest.update != "CreateOnly":
-            kept.body = _updated(kept.body, wanted, manifest.ignored_fields)
+            kept.body = _update(kept.body, wanted, manifest.ignored_fields)
         return kept.body
 
     def remove(self, manifest: Manifest, *, owner: str) -> None:
@@ -124,7 +124,7 @@ class Objects:
         return {**wanted, "metadata": metadata}
 
 
-def _updated(body: JsonObject, wanted: JsonObject, ignored: Sequence[str]) -> JsonObject:
+def _update(body: JsonObject, wanted: JsonObject, ignored: Sequence[str]) -> JsonObject:
     """The wanted object with the identity of the one that is there."""
     for pointer in ignored:
         wanted = with_value_of(body, wanted, pointer)

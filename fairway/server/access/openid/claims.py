@@ -25,12 +25,12 @@ class TokenRefused(Exception):
 def identity_of(claims: Mapping[str, Any], settings: Settings) -> Identity:
     """Who the claims of a verified token stand for."""
     _demand(claims, settings)
-    user = _named(settings.prefix + _text(claims, settings.username_claim))
+    user = _name(settings.prefix + _text(claims, settings.username_claim))
     if settings.username_claim == "email" and claims.get("email_verified", True) is not True:
         raise TokenRefused(
             "the email address is not verified: the claim email_verified is not true"
         )
-    groups = [_named(settings.groups_prefix + group) for group in _groups(claims, settings)]
+    groups = [_name(settings.groups_prefix + group) for group in _groups(claims, settings)]
     return authenticated(user, groups=groups)
 
 
@@ -63,7 +63,7 @@ def _groups(claims: Mapping[str, Any], settings: Settings) -> list[str]:
     return [item for item in many if item]
 
 
-def _named(name: str) -> str:
+def _name(name: str) -> str:
     if name.startswith(_RESERVED):
         raise TokenRefused(f"the name {name!r} begins with {_RESERVED}, which is Kubernetes' own")
     if len(name) > _NAME_LENGTH_MOST:

@@ -66,7 +66,7 @@ class Flow:
 
     async def exchange(self, *, redirect: str, code: str, verifier: str, nonce: str) -> SignedIn:
         """A token for the code with which somebody came back."""
-        session = await self._granted(
+        session = await self._grant(
             {
                 "grant_type": "authorization_code",
                 "code": code,
@@ -80,7 +80,7 @@ class Flow:
 
     async def renew(self, refresh_token: str, subject: str) -> SignedIn:
         """A new token for somebody who is signed in."""
-        session = await self._granted(
+        session = await self._grant(
             {"grant_type": "refresh_token", "refresh_token": refresh_token}, refresh_token
         )
         if session.believed.subject != subject:
@@ -103,7 +103,7 @@ class Flow:
             {"client_id": self._settings.client_id, "post_logout_redirect_uri": redirect},
         )
 
-    async def _granted(self, fields: Mapping[str, str], known: str = "") -> SignedIn:
+    async def _grant(self, fields: Mapping[str, str], known: str = "") -> SignedIn:
         async with self._turn():
             granted = await self._provider.grant(fields)
             if not granted.id_token:

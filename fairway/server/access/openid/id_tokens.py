@@ -105,14 +105,14 @@ class IdTokens:
             del self._known[digest]
         if not self.is_ours(token):
             raise TokenRefused("it is not a token of this provider")
-        claims = await self._verified(token)
+        claims = await self._verify(token)
         believed = self._read(claims, self._clock.now())
         if len(self._known) >= _REMEMBERED_MOST:
             del self._known[next(iter(self._known))]
         self._known[digest] = (min(now + _HOLDS_SECONDS, believed.expires), believed)
         return believed
 
-    async def _verified(self, token: str) -> Mapping[str, Any]:
+    async def _verify(self, token: str) -> Mapping[str, Any]:
         """The claims of a token of ours whose signature is good."""
         header = _unverified(token)["header"]
         algorithm = header.get("alg")

@@ -131,7 +131,7 @@ class Provider:
         """What the token endpoint gives for a code or for a token of renewal."""
         answer = await self._post((await self.places()).token_endpoint, fields)
         if answer.status != 200:
-            raise ProviderRefusal(f"{self._name} refused: {_said(answer)}")
+            raise ProviderRefusal(f"{self._name} refused: {_say(answer)}")
         return _read(answer.body, Granted)
 
     async def revoke(self, token: str) -> None:
@@ -213,7 +213,7 @@ class Provider:
 
     async def _post(self, url: str, fields: Mapping[str, str]) -> Answer:
         transport, path = self._way(url)
-        form, headers = self._shown(fields)
+        form, headers = self._show(fields)
         request = Request(
             method="POST",
             path=path,
@@ -231,7 +231,7 @@ class Provider:
         except TimeoutError:
             raise ProviderFault(f"{self._name} did not answer in time") from None
 
-    def _shown(
+    def _show(
         self, fields: Mapping[str, str]
     ) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
         """A form and headers that say which client it is, in the way that the provider takes."""
@@ -274,7 +274,7 @@ def _read(body: bytes, form: type[_Form]) -> _Form:
         raise ProviderFault(f"it answered what no provider answers: {error}") from error
 
 
-def _said(answer: Answer) -> str:
+def _say(answer: Answer) -> str:
     """What a provider says, in one short line."""
     try:
         refusal = msgspec.json.decode(answer.body, type=_Refusal)
