@@ -143,7 +143,7 @@ WAYS: Mapping[str, AfterFailure] = {
     "fixed, 5 minutes": fixed(300),
     "fixed, 15 minutes": fixed(900),
     "doubling, 5 to 30 minutes": doubling(300, 1800),
-    "learned": stock_outs.failed,
+    "learned": stock_outs.after_failure,
 }
 
 
@@ -202,7 +202,7 @@ class _Replay:
                 return
             comes = not _is_out(self.trace.zones[zone], now)
             heapq.heappush(self.events, (now + _TOLD_AFTER, zone, arrived, comes))
-            self.beliefs[zone] = stock_outs.asked(self.beliefs[zone], now, within=_TOLD_AFTER)
+            self.beliefs[zone] = stock_outs.after_ask(self.beliefs[zone], now, within=_TOLD_AFTER)
             if comes:
                 self.waits.append(now + _COMES_AFTER - arrived)
                 self.prices.append(1.0 + 0.5 * zone)

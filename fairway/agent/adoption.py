@@ -19,7 +19,7 @@ _ADDED = (
 )
 
 
-def adopted(seen: WorkSeen, *, cluster: str, namespace: str, term: int) -> Work | None:
+def adopt(seen: WorkSeen, *, cluster: str, namespace: str, term: int) -> Work | None:
     """The work that would make what is seen; None where its name tells of no workload."""
     tenant, dot, name = seen.name.partition(".")
     if not dot or not tenant or not name:

@@ -22,7 +22,7 @@ from fairway.agent.drivers.interface import (
     PortQuery,
     WorkSeen,
 )
-from fairway.agent.pod_lists import listed
+from fairway.agent.pod_lists import page_of
 from fairway.streams.requests import WELL, Ask, Channel, Exchange, Outcome
 
 _CHUNK_BYTES = 16 << 10
@@ -55,7 +55,7 @@ async def answer(
             case "pods":
                 if seen is None:
                     return Outcome(reason="NotFound", message=f"there is no work {ask.work}")
-                page = listed(seen.pods, after=ask.after, most=ask.most)
+                page = page_of(seen.pods, after=ask.after, most=ask.most)
                 await _tell(msgspec.json.encode(page), exchange)
             case other:
                 message = f"this agent is too old to answer {other!r}"

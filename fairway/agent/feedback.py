@@ -25,7 +25,7 @@ from fairway.api.work import (
     ManifestStatus,
     Work,
 )
-from fairway.kinds.plain import listed, name_of, text
+from fairway.kinds.plain import maps_at, name_of, text
 from fairway.schema.cel.environment import CompileError, EvaluationError, compile
 from fairway.schema.jsonpath import PathError, find
 
@@ -212,7 +212,7 @@ def _well_known(condition: str, body: JsonObject) -> bool | None:
     if key == ("batch/v1", "Job"):
         return any(
             entry.get("type") in ("Complete", "Failed") and entry.get("status") == "True"
-            for entry in listed(body, "status", "conditions")
+            for entry in maps_at(body, "status", "conditions")
         )
     if key == ("v1", "Pod"):
         return text(body, "status", "phase") in ("Succeeded", "Failed")

@@ -28,7 +28,7 @@ class PodPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     more: bool = False  # whether there are pods after these
 
 
-def listed(pods: Sequence[PodSeen], *, after: str = "", most: int = 0) -> PodPage:
+def page_of(pods: Sequence[PodSeen], *, after: str = "", most: int = 0) -> PodPage:
     """Pods after one of a name, which may be gone by now; without a name, the first."""
     ordered = sorted(pods, key=lambda pod: _order(pod.name))
     rest = [pod for pod in ordered if not after or _order(pod.name) > _order(after)]

@@ -273,12 +273,12 @@ def _revisions(pods: Sequence[PodSeen]) -> tuple[RevisionPods, ...]:
     )
 
 
-def gone(kept: Kept) -> WorkState:
+def gone_state(kept: Kept) -> WorkState:
     """The state of a work of which nothing is left."""
     return WorkState(work=kept.work.metadata.name, attempt=kept.work.spec.attempt, phase="Gone")
 
 
-def silenced(kept: Kept, *, seconds: float, now: float) -> WorkState:
+def silenced_state(kept: Kept, *, seconds: float, now: float) -> WorkState:
     """The state of a work that its agent stopped by itself."""
     return WorkState(
         work=kept.work.metadata.name,

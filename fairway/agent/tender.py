@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 from zlib import crc32
 
-from fairway.agent.adoption import adopted
+from fairway.agent.adoption import adopt
 from fairway.agent.drivers.interface import Driver, DriverFault
 from fairway.agent.duties import Duty, WorkFacts, duty, goes_on, verdict
 from fairway.agent.hub import Hub
 from fairway.agent.memory import Kept, Memory
 from fairway.agent.settings import AgentSettings, Rate
 from fairway.agent.sight import Sight
-from fairway.agent.states import FindKind, Told, gone, silenced, state_of
+from fairway.agent.states import FindKind, Told, gone_state, silenced_state, state_of
 from fairway.agent.teller import Teller
 from fairway.api.work import Work
 from fairway.clock import Clock
@@ -149,11 +149,11 @@ class Tender:
                 await self._forget(name)
                 return None
             case "Gone":
-                await self._memory.end(name, gone(kept))
+                await self._memory.end(name, gone_state(kept))
                 return None
             case "StopSince":
                 seconds = self._hub.silent_seconds()
-                await self._memory.end(name, silenced(kept, seconds=seconds, now=now))
+                await self._memory.end(name, silenced_state(kept, seconds=seconds, now=now))
                 return await self._touch("Stop", name, kept)
             case "Stop" if kept.work.spec.tombstone:
                 delay = self._deletions.take(self.settings.deletions_per_second, now)
@@ -216,7 +216,7 @@ class Tender:
             return None
         if name in self.offered:
             return None  # the hub's word on it was refused
-        work = adopted(
+        work = adopt(
             seen,
             cluster=self._hub.cluster,
             namespace=self._hub.namespace,

@@ -7,7 +7,7 @@ words for each.
 
 Names are taken out of the structure, and sentences are made from it afterwards:
 
-- `told(key, may)` for one workload, `namespace/name`;
+- `mention(key, may)` for one workload, `namespace/name`;
 - `discreet_explanation(explanation, may)` for why a workload waits, before it becomes English;
 - `discreet(answer, may)` for any answer that is JSON already. It knows by their field what holds a
   workload (see `_KEYS`), and by its field `namespace` what else belongs to somebody.
@@ -63,7 +63,7 @@ def everywhere(namespace: str) -> bool:
     return True
 
 
-def told(key: str, may: MayLook) -> str:
+def mention(key: str, may: MayLook) -> str:
     """A workload by its name, if that may be told."""
     namespace, name = namespace_and_name(key)
     return ANOTHER if name and not may(namespace) else key
@@ -95,7 +95,7 @@ def discreet(answer: Any, may: MayLook) -> Any:
 
 def _told_all(keys: str, may: MayLook) -> str:
     """Several workloads in one text; all that may not be told are one."""
-    return ", ".join(dict.fromkeys(told(part, may) for part in keys.split(", ")))
+    return ", ".join(dict.fromkeys(mention(part, may) for part in keys.split(", ")))
 
 
 def _discreet_reason(reason: Reason, may: MayLook) -> Reason:
@@ -123,7 +123,7 @@ class _Walk:
     def _is_foreign_choice(self, value: Any) -> bool:
         """Whether it says which clusters a policy of others chooses."""
         policy = value.get("policy") if isinstance(value, dict) else None
-        return isinstance(policy, str) and told(policy, self._may) != policy
+        return isinstance(policy, str) and mention(policy, self._may) != policy
 
     def _object(self, body: dict[str, Any]) -> dict[str, Any]:
         namespace = body.get("namespace")
@@ -147,7 +147,7 @@ class _Walk:
         match value:
             case str():
                 for part in value.split(", "):
-                    if told(part, self._may) != part:
+                    if mention(part, self._may) != part:
                         self.hidden[part] = None
                 return _told_all(value, self._may)
             case list() | tuple():

@@ -105,7 +105,7 @@ def wrong_type(path: str, value: Any, want: str) -> FieldError:
     return FieldError(path, "FieldValueTypeInvalid", message, got, has_value=True)
 
 
-def required(path: str, message: str = "") -> FieldError:
+def required_field(path: str, message: str = "") -> FieldError:
     return FieldError(path, "FieldValueRequired", message)
 
 

@@ -39,7 +39,7 @@ _Moves = Mapping[int, int]
 _Pick = tuple[int, int]
 
 
-def ordered(report: ClusterReport) -> ClusterReport:
+def in_order(report: ClusterReport) -> ClusterReport:
     """The same report in the order in which reports are compared."""
     spec = report.spec
     names = spec.nodes.names
@@ -68,7 +68,7 @@ def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
     That is so when it is another chunk or another start of the agent, when the unit of a resource
     changed, and when an elastic pool is gone. It has the new report's metadata.
     """
-    old, new = ordered(old), ordered(new)
+    old, new = in_order(old), in_order(new)
     before, after = old.spec, new.spec
     if _origin(before) != _origin(after) or _changed_units(before.nodes, after.nodes):
         return None
@@ -113,9 +113,9 @@ def fits(whole: ClusterReport, changes: ClusterReport) -> bool:
     )
 
 
-def applied(whole: ClusterReport, changes: ClusterReport | None) -> ClusterReport:
+def apply_changes(whole: ClusterReport, changes: ClusterReport | None) -> ClusterReport:
     """The whole report after a difference, in order; one that does not fit changes nothing."""
-    whole = ordered(whole)
+    whole = in_order(whole)
     if changes is None or not fits(whole, changes):
         return whole
     before, after = whole.spec, changes.spec

@@ -172,7 +172,7 @@ def requirements(selector: LabelSelector | None) -> Requirements:
     return tuple(result)
 
 
-def structured(selector: Mapping[str, Any]) -> Requirements:
+def read_label_selector(selector: Mapping[str, Any]) -> Requirements:
     """A LabelSelector object (`matchLabels`, `matchExpressions`) as requirements."""
     requirements = [
         Requirement(key, "in", frozenset({value}))

@@ -58,7 +58,7 @@ def takes(submitters: Submitters, submission: Submission) -> bool:
     )
 
 
-def refusing(line: Iterable[tuple[str, Submitters | None]], submission: Submission) -> str:
+def refusing_queue(line: Iterable[tuple[str, Submitters | None]], submission: Submission) -> str:
     """The first of these queues that does not take a workload; empty where all do."""
     for name, submitters in line:
         if submitters is not None and not takes(submitters, submission):

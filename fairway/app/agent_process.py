@@ -199,7 +199,7 @@ async def _ask(
         tell(f"Asked to be {invitation.cluster}, with the key {request.fingerprint}.")
         words = f"fairway accept {invitation.cluster} --fingerprint {request.fingerprint}"
         tell(f"Waiting until an administrator of the hub runs: {words}")
-        return await agent_side.accepted(hub, invitation.cluster, key, clock)
+        return await agent_side.await_acceptance(hub, invitation.cluster, key, clock)
     finally:
         await hub.close()
 
@@ -223,7 +223,7 @@ async def keep_renewing(desk: Desk, hub: KubeApi, clock: Clock) -> None:
 
 async def renew(desk: Desk, membership: Membership, hub: KubeApi, clock: Clock) -> None:
     """Takes another credential in the place of the one that is held."""
-    credential = await agent_side.renewed(hub, membership.cluster)
+    credential = await agent_side.renew_credential(hub, membership.cluster)
     newer = msgspec.structs.replace(
         membership, expires_at=credential.expires_at, given_at=clock.now()
     )

@@ -12,7 +12,7 @@ from fairway.api.errors import AlreadyExists, NotFound
 from fairway.clock import Clock
 from fairway.resources.catalogue import Catalogue, standard_catalogue
 from fairway.schema.node import JsonObject
-from fairway.server.access.bootstrap_roles import bootstrap_objects, completed
+from fairway.server.access.bootstrap_roles import bootstrap_objects, complete
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import BY_HUB, Patch, ResourceKey, Store
@@ -88,7 +88,7 @@ async def _complete(store: EmbeddedStore, kind: ResourceKey, wanted: JsonObject)
     except NotFound:
         await store.create(kind, wanted, write=BY_HUB)
         return
-    changed = completed(stored.object(), wanted)
+    changed = complete(stored.object(), wanted)
     if changed is not None:
         await store.update(kind, changed, write=BY_HUB)
 

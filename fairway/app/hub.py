@@ -21,7 +21,7 @@ from fairway.controllers.scheduling.planner import ProcessPlanner
 from fairway.controllers.terms import Settings as TermSettings
 from fairway.hub.agent_lines import Reaching
 from fairway.hub.answers import HubAnswers
-from fairway.hub.backing import Backing, embedded
+from fairway.hub.backing import Backing, embedded_backing
 from fairway.hub.conversion import Conversions, client_of, with_shared_authority
 from fairway.hub.decision_log import BackgroundSink, FileSink
 from fairway.hub.history_log import HistoryFile
@@ -133,7 +133,7 @@ async def _open_store(options: HubOptions, clock: Clock) -> AsyncIterator[Backin
     store = open_store(options.data, clock=clock)
     try:
         await prepare_store(store)
-        yield embedded(store)
+        yield embedded_backing(store)
     finally:
         await store.close()
 
@@ -264,9 +264,9 @@ async def _serve(
 def _serving_files(options: HubOptions, clock: Clock) -> certificates.ServingFiles:
     """TLS always, on loopback too: kubectl sends no credentials over plain HTTP."""
     if options.tls_certificate is not None and options.tls_key is not None:
-        return certificates.given(options.tls_certificate, options.tls_key)
+        return certificates.read_certificate(options.tls_certificate, options.tls_key)
     hosts = (options.address, *options.host_names)
-    return certificates.generated(options.data, hosts, clock=clock)
+    return certificates.generate_certificate(options.data, hosts, clock=clock)
 
 
 async def _renew_certificate(options: HubOptions, tls: ssl.SSLContext, clock: Clock) -> None:

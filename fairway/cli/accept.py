@@ -8,7 +8,7 @@ import click
 
 from fairway.agent.join import hub_side
 from fairway.cli import terminal
-from fairway.cli.cluster_survey import opened
+from fairway.cli.cluster_survey import open_api
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_clusters
 from fairway.cli.session import Failure, current, say
@@ -46,8 +46,8 @@ def accept(*, name: str, fingerprint: str, is_sure: bool, mode: str | None) -> i
 
 
 async def _accept(access: Access, name: str, fingerprint: str, *, is_sure: bool, mode: str) -> None:
-    async with opened(access) as hub:
-        request = await hub_side.asked(hub, name)
+    async with open_api(access) as hub:
+        request = await hub_side.join_request(hub, name)
         if request is None:
             if not await hub_side.trust(hub, name, mode=mode):
                 raise Failure(f"nobody has asked to be {name} yet: start its agent first")

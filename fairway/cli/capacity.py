@@ -9,7 +9,7 @@ from fairway.api.amounts import Quantity, family_of, is_accelerator
 from fairway.api.cluster import Cluster, pools_of
 from fairway.api.flavor import Flavor
 from fairway.api.report import ClusterReport, NodeColumns, PodCounts, WorkPods
-from fairway.api.report_changes import applied
+from fairway.api.report_changes import apply_changes
 
 CPU = "cpu"
 
@@ -61,7 +61,7 @@ def whole_reports(reports: Iterable[ClusterReport]) -> Iterator[ClusterReport]:
         else:
             changes[(report.spec.cluster, report.spec.chunk)] = report
     for whole in wholes:
-        yield applied(whole, changes.get((whole.spec.cluster, whole.spec.chunk)))
+        yield apply_changes(whole, changes.get((whole.spec.cluster, whole.spec.chunk)))
 
 
 class _Counting:

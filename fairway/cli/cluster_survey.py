@@ -34,7 +34,7 @@ class Found:
 
 
 @asynccontextmanager
-async def opened(access: Access) -> AsyncIterator[KubeApi]:
+async def open_api(access: Access) -> AsyncIterator[KubeApi]:
     """A server, for as long as the context lasts."""
     api = KubeApi(access, SystemClock())
     try:
@@ -46,7 +46,7 @@ async def opened(access: Access) -> AsyncIterator[KubeApi]:
 async def look(access: Access) -> Found:
     """Looks at a cluster with whatever rights the access has."""
     read = ReadNode()
-    async with opened(access) as api:
+    async with open_api(access) as api:
         catalogue = await api.discovery.catalogue()
         pages = [page async for page in api.pages(NODES, read=read)]
     nodes = [seen.value for page in pages for seen in page.items]

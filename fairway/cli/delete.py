@@ -13,7 +13,7 @@ from fairway.cli.completion import complete_targets
 from fairway.cli.conditions import Gone, wait_for
 from fairway.cli.options import Duration
 from fairway.cli.session import Failure, Session, current, say
-from fairway.cli.targets import Target, from_files, named, parse
+from fairway.cli.targets import Target, find_targets, from_files, parse
 from fairway.client.wire import Object
 
 EXAMPLES = """
@@ -88,7 +88,7 @@ def delete(  # noqa: PLR0913 - one parameter for each option
         raise Failure("say which ones: give names, a selector with -l, or --all")
     if all_namespaces:
         targets = [Target(served=target.served, name=target.name) for target in targets]
-    result = named(session, targets, labels=selector, fields=field_selector)
+    result = find_targets(session, targets, labels=selector, fields=field_selector)
     if not result:
         say("No resources found")
         return 0

@@ -35,10 +35,10 @@ _STYLES = {
 
 def tell(at: float, line: Line) -> None:
     """Writes one line: when, what, to whom, and why. The story's own words begin a paragraph."""
-    terminal.write([shown(at, line)] if line.verb else ["", shown(at, line)])
+    terminal.write([render_line(at, line)] if line.verb else ["", render_line(at, line)])
 
 
-def shown(at: float, line: Line) -> Text:
+def render_line(at: float, line: Line) -> Text:
     clock = f"{int(at) // 60:02d}:{int(at) % 60:02d}"
     if not line.verb:
         return Text.assemble((f"{clock}  ", "dim"), (f"\N{EM DASH} {line.text}", "italic"))

@@ -11,7 +11,7 @@ from fairway.cli.completion import complete_targets
 from fairway.cli.events import about_object
 from fairway.cli.render_describe import lines
 from fairway.cli.session import Session, current, say
-from fairway.cli.targets import Target, from_files, named, parse
+from fairway.cli.targets import Target, find_targets, from_files, parse
 from fairway.client.errors import UnknownKind
 from fairway.client.wire import Object, Scope
 
@@ -43,7 +43,7 @@ def describe(
     targets = from_files(session, filenames, recursive) if filenames else parse(session, words)
     if all_namespaces:
         targets = [Target(served=target.served, name=target.name) for target in targets]
-    result = named(session, targets, labels=selector)
+    result = find_targets(session, targets, labels=selector)
     if not result:
         say("No resources found")
         return 0

@@ -77,7 +77,7 @@ def _edit(session: Session, target: Target) -> None:
 
 def _text(obj: Object) -> str:
     shown = render_objects.without_managed_fields(obj)
-    return to_yaml(render_objects.ordered(shown))
+    return to_yaml(render_objects.in_order(shown))
 
 
 def _parse(text: str, before: Object) -> Object:

@@ -77,7 +77,7 @@ def execute(
     async def run() -> int:
         async with (
             AsyncClient(session.find_access()) as client,
-            pod_streams.opened(client, "exec", name, namespace, query) as stream,
+            pod_streams.open_stream(client, "exec", name, namespace, query) as stream,
         ):
             with _raw() if has_terminal and has_input else _plain():
                 return await _converse(stream, query)

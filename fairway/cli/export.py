@@ -99,7 +99,7 @@ def clean(obj: Object) -> Object:
     metadata = {key: kept[key] for key in order if key in kept}
     metadata |= {key: value for key, value in kept.items() if key not in metadata}
     rest = {key: value for key, value in obj.items() if key not in {"metadata", "status"}}
-    return render_objects.ordered(_unbound({**rest, "metadata": metadata}))
+    return render_objects.in_order(_unbound({**rest, "metadata": metadata}))
 
 
 def _unbound(obj: Object) -> Object:

@@ -143,7 +143,7 @@ class _Door:
                 await writer.wait_closed()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with pod_streams.opened(
+        async with pod_streams.open_stream(
             self._client, "portforward", self._name, self._namespace, self._query
         ) as stream:
             sending = asyncio.ensure_future(_send(reader, stream))

@@ -211,11 +211,11 @@ async def _push(access: Access, hub_access: Access, wish: Wish) -> int:
         terminal.write(["", to_documents(made)])
         return 0
     try:
-        async with cluster_survey.opened(access) as member:
+        async with cluster_survey.open_api(access) as member:
             credential = await push.prepare(member, rights)
         config = push.kubeconfig(access, credential.token)
         pushed = replace(pushed, context=push.context_of(credential.token))
-        async with cluster_survey.opened(hub_access) as hub:
+        async with cluster_survey.open_api(hub_access) as hub:
             await cluster_survey.add_missing(hub, drafts)
             await push.enter(hub, pushed, config)
     except hub_side.Refused as error:
@@ -241,7 +241,7 @@ def _tell(
 def _invite(hub: Session, wish: Wish, url: str, wanted: Wanted) -> int:
     from fairway.agent.join import hub_side  # noqa: PLC0415 - starts fast without it
     from fairway.agent.join.invitations import Invitation  # noqa: PLC0415 - as above
-    from fairway.cli.cluster_survey import opened  # noqa: PLC0415 - as above
+    from fairway.cli.cluster_survey import open_api  # noqa: PLC0415 - as above
 
     access = hub.find_access()
     for option, value in (("--hub-url", url), ("--stream-url", wanted.streams)):
@@ -250,7 +250,7 @@ def _invite(hub: Session, wish: Wish, url: str, wanted: Wanted) -> int:
     seen = replace(access, server=url.rstrip("/") or access.server)
 
     async def invite() -> Invitation:
-        async with opened(access) as api:
+        async with open_api(access) as api:
             return await hub_side.invite(api, seen, wish.name, wanted)
 
     if wish.is_dry:

@@ -40,14 +40,14 @@ def read_snapshot(
     return objects, moment
 
 
-def edited(objects: Sequence[Object], name: str, moment: float) -> list[Object]:
+def apply_edits(objects: Sequence[Object], name: str, moment: float) -> list[Object]:
     """Objects with the change that a file says; the same as a hub's what-if makes of it."""
     # The hub's rooms are much larger than the client; only who changes something pays for them.
-    from fairway.controllers.whatif.edits import changed, read_change  # noqa: PLC0415 - as above
+    from fairway.controllers.whatif.edits import apply_change, read_change  # noqa: PLC0415 - as above
 
     for content, source in _contents([name], recursive=False):
         try:
-            return changed(objects, read_change(read_value(content)), moment)
+            return apply_change(objects, read_change(read_value(content)), moment)
         except ApiError as error:
             raise Failure(f"{source}: {error.message}") from error
     raise Failure(f"{name}: there is no change in it")

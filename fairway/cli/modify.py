@@ -16,7 +16,7 @@ from fairway.cli import options, terminal
 from fairway.cli.commands import Command
 from fairway.cli.completion import complete_targets
 from fairway.cli.session import Failure, Session, current
-from fairway.cli.targets import Target, named, parse
+from fairway.cli.targets import Target, find_targets, parse
 from fairway.client.wire import Object, PatchType
 
 LABEL_EXAMPLES = """
@@ -167,7 +167,7 @@ def _choose(
     targets = parse(session, words)
     if not everything and not selector and not all(target.name for target in targets):
         raise Failure("say which ones: give names, a selector with -l, or --all")
-    return named(session, targets, labels=selector)
+    return find_targets(session, targets, labels=selector)
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], dict[str, str | None]]:

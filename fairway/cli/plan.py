@@ -14,7 +14,7 @@ import click
 from fairway.api.errors import ApiError
 from fairway.cli import explain_plan, options, terminal
 from fairway.cli.commands import Command
-from fairway.cli.manifests import edited, read_snapshot
+from fairway.cli.manifests import apply_edits, read_snapshot
 from fairway.cli.render_table import Grid, show
 from fairway.cli.session import Failure
 
@@ -88,7 +88,7 @@ def plan(
         result, taken_at = read_snapshot(filenames, recursive=recursive)
         moment = next(number for number in (now, taken_at, time.time()) if number is not None)
         for edit in edits:
-            result = edited(result, edit, moment)
+            result = apply_edits(result, edit, moment)
         objects = Objects.of(result)
     except ApiError as error:
         raise Failure(error.message) from error

@@ -44,7 +44,7 @@ class PodStream:
 
 
 @asynccontextmanager
-async def opened(
+async def open_stream(
     client: AsyncClient, what: str, name: str, namespace: str, query: Query
 ) -> AsyncIterator[PodStream]:
     """A stream to a pod of a workload."""

@@ -16,7 +16,7 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=4, ensure_ascii=False)
 
 
-def ordered(obj: Object) -> Object:
+def in_order(obj: Object) -> Object:
     """The same object with its parts where people look for them."""
     first = ("apiVersion", "kind", "metadata", "spec")
     head = {key: obj[key] for key in first if key in obj}
@@ -36,7 +36,7 @@ def without_managed_fields(obj: Object) -> Object:
 
 def to_documents(objects: Sequence[Object]) -> str:
     """Objects as YAML that can be applied, one after another."""
-    return "---\n".join(to_yaml(ordered(object_)) for object_ in objects).rstrip("\n")
+    return "---\n".join(to_yaml(in_order(object_)) for object_ in objects).rstrip("\n")
 
 
 def as_list(objects: list[Object]) -> Object:
@@ -45,7 +45,7 @@ def as_list(objects: list[Object]) -> Object:
 
 def render(form: str, objects: list[Object], *, is_single: bool) -> str:
     """Objects in one of the machine-readable forms; one that was named stands alone."""
-    shown = [ordered(obj) for obj in objects]
+    shown = [in_order(obj) for obj in objects]
     whole: Object = shown[0] if is_single and len(shown) == 1 else as_list(shown)
     if form == "json":
         return to_json(whole)

@@ -15,7 +15,7 @@ from fairway.cli.rollout_status import REVISIONS, ROLLOUTS, find, workload_of
 from fairway.cli.session import Failure, Session, current, say
 from fairway.client.asynchronous import WORKLOADS
 from fairway.client.wire import Object
-from fairway.kinds.updates import restored
+from fairway.kinds.updates import restore_revision
 
 _name = click.argument("name", metavar="[KIND/]NAME")
 
@@ -187,10 +187,10 @@ def _restore(session: Session, rollout: Rollout, template: Object, *, is_dry: bo
     if source:
         kind = client.kind_of({"apiVersion": source["apiVersion"], "kind": source["kind"]})
         native = client.get(kind, source["name"], namespace=namespace)
-        client.replace(restored(native, first), dry_run=is_dry)
+        client.replace(restore_revision(native, first), dry_run=is_dry)
         return
     now = workload["spec"]["template"]["manifests"]
-    manifests = [restored(now[0], first), *others]
+    manifests = [restore_revision(now[0], first), *others]
     spec = {**workload["spec"], "template": {"manifests": manifests}}
     client.replace({**workload, "spec": spec}, dry_run=is_dry)
 

@@ -84,11 +84,11 @@ def _submit(session: Session, obj: Object, wish: Wish, kinds: Kinds) -> Submitte
     queue = wish.queue or _queue_of(obj) or _default_queue(session, obj)
     if not queue:
         raise Failure("say which queue, with --queue QUEUE; neither namespace nor fleet has one")
-    marked = labelled(obj, queue, wish)
+    marked = with_queue(obj, queue, wish)
     try:
         served = session.client.kind_of(marked)
     except UnknownKind:
-        return _create_workload(session, wrapped(marked, kinds), wish)
+        return _create_workload(session, wrap(marked, kinds), wish)
     _check(marked, kinds)
     made = _create(session, marked, wish)
     return Submitted(
@@ -113,7 +113,7 @@ def workload_of(obj: Object, wish: Wish) -> Object:
     return {**obj, "metadata": metadata, "spec": spec}
 
 
-def labelled(obj: Object, queue: str, wish: Wish) -> Object:
+def with_queue(obj: Object, queue: str, wish: Wish) -> Object:
     """A native object that says its queue, and whatever else was asked for."""
     metadata = {**obj["metadata"]}
     labels = {**(metadata.get("labels") or {}), QUEUE[0]: queue}
@@ -124,7 +124,7 @@ def labelled(obj: Object, queue: str, wish: Wish) -> Object:
     return {**obj, "metadata": {**metadata, "labels": labels}}
 
 
-def wrapped(obj: Object, kinds: Kinds) -> Object:
+def wrap(obj: Object, kinds: Kinds) -> Object:
     """A Workload whose template is the object, named as the hub would name it."""
     if not (obj.get("metadata") or {}).get("name"):
         raise Failure(f"a {obj['kind']} has no metadata.name")

@@ -77,7 +77,7 @@ def of_object(session: Session, obj: Object) -> Target:
     return Target(served=served, name=name, namespace=namespace)
 
 
-def named(
+def find_targets(
     session: Session, targets: Sequence[Target], *, labels: str = "", fields: str = ""
 ) -> list[Target]:
     """The targets with names; those without are replaced by what the selectors find."""

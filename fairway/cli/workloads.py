@@ -176,7 +176,7 @@ def _pods(status: Mapping[str, Any]) -> str:
     return f", {ready} of {wanted} pod{'s' if wanted != 1 else ''} ready"
 
 
-def mentioned(workload: Mapping[str, Any]) -> str:
+def mention(workload: Mapping[str, Any]) -> str:
     """A workload that another one tells of; of other namespaces there is no name."""
     return str(workload.get("name") or ANOTHER)
 
@@ -187,7 +187,7 @@ def _first(status: Mapping[str, Any]) -> str:
     for item in (status.get("claim") or {}).get("waitsFor") or ():
         match item.get("type"):
             case "Preemption":
-                said.append(f"{mentioned(item.get('workload') or {})} is gone")
+                said.append(f"{mention(item.get('workload') or {})} is gone")
             case "Provision":
                 count = int(item.get("count") or 0)
                 nodes = f"{count} node{'s' if count != 1 else ''}"

@@ -157,7 +157,7 @@ def _limit(name: Name, limits: Limits) -> int | None:
     return None if most is None else most * _NANOS
 
 
-def restored(statuses: tuple[BreakerStatus, ...], now: float) -> Breakers:
+def restore(statuses: tuple[BreakerStatus, ...], now: float) -> Breakers:
     """What a hub that starts takes over: all of the past hour, as if it had just happened."""
     breakers = Breakers()
     for status in statuses:

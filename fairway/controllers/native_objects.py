@@ -308,7 +308,7 @@ class Natives:
         if isinstance(kind, Job):
             has_failed = workload.status.phase == "Failed"
             before = body.get("status") or {}
-            status = job_status.following(status, before, has_failed=has_failed)
+            status = job_status.follow_status(status, before, has_failed=has_failed)
         if same(status, body.get("status")):
             return
         try:

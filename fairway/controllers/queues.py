@@ -21,7 +21,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.explain.queue_status import QueueState
-from fairway.core.quota.shares import decayed
+from fairway.core.quota.shares import decay
 from fairway.store.interface import Store, Write
 from fairway.store.keys import QUEUES
 
@@ -113,7 +113,7 @@ class Queues:
             used[holding.resource] = used.get(holding.resource, 0) + holding.used
         known = {value: amount.nanos for value, amount in before.amounts.items()} if before else {}
         # What was never sampled is not known to have been used; memory begins empty.
-        faded = decayed(known, used, seconds, settings.usage_half_life_seconds) if before else known
+        faded = decay(known, used, seconds, settings.usage_half_life_seconds) if before else known
         return RememberedUsage(
             amounts={
                 resource: Quantity(nanos, family_of(resource)) for resource, nanos in faded.items()

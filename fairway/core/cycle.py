@@ -22,7 +22,7 @@ from fairway.core.modes import gang, gang_growth, service, sweep
 from fairway.core.modes.forms import full_usage
 from fairway.core.modes.gang import Outcome
 from fairway.core.modes.policy_clusters import choices
-from fairway.core.modes.return_home import returns, watched
+from fairway.core.modes.return_home import returns, watch
 from fairway.core.modes.way_home import Homeward
 from fairway.core.plan import Admit, Plan, Preempt, Step, Waits
 from fairway.core.planning_round import Desk
@@ -224,7 +224,7 @@ def plan(
             moves, homeward = returns(desk, {step.workload for step in line.steps}, homeward)
             line.steps.extend(moves)
         elif is_done and not is_paused:
-            homeward = watched(desk, homeward)
+            homeward = watch(desk, homeward)
         result = Plan(
             now=snapshot.now,
             steps=tuple(line.steps),

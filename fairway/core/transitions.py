@@ -42,7 +42,7 @@ def after(facts: Facts, plan: Plan) -> Facts:
     return replace(facts, workloads=workloads)
 
 
-def decided(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload]:
+def apply_plan(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload]:
     """The workloads that the steps of a plan change, as soon as it is decided."""
     result: dict[str, Workload] = {}
     for step in plan.steps:

@@ -123,11 +123,11 @@ def dashboard(settings: Settings) -> JsonObject:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata,
-        "data": {"fairway.json": json.dumps(drawn(), indent=1)},
+        "data": {"fairway.json": json.dumps(render_dashboard(), indent=1)},
     }
 
 
-def drawn() -> JsonObject:
+def render_dashboard() -> JsonObject:
     """The dashboard as Grafana reads it."""
     source = {"type": "prometheus", "uid": "${source}"}
     return {

@@ -45,7 +45,7 @@ class Backing:
     vouch: Vouch | None = None  # who else knows tokens
 
 
-def embedded(store: EmbeddedStore) -> Backing:
+def embedded_backing(store: EmbeddedStore) -> Backing:
     """Behind a hub in one process."""
 
     def find_uid(kind: str, namespace: str, name: str) -> str | None:

@@ -26,7 +26,7 @@ from fairway.hub.backing import Backing
 from fairway.kubeapi import KubeApi
 from fairway.resources.catalogue import standard_catalogue
 from fairway.schema.node import JsonObject
-from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.identity import Identity, authenticated_identity
 from fairway.server.access.rbac import Authorizer
 from fairway.store.interface import BY_HUB, ResourceKey, Store, Stored
 from fairway.store.keys import (
@@ -38,7 +38,7 @@ from fairway.store.keys import (
     TOKEN_REVIEWS,
 )
 from fairway.store.kubernetes.creators import note_creators
-from fairway.store.kubernetes.definitions import define, served
+from fairway.store.kubernetes.definitions import await_definitions, define
 from fairway.store.kubernetes.deprecated import warn_of_deprecated
 from fairway.store.kubernetes.held_back import hold_back
 from fairway.store.kubernetes.store import KubernetesStore
@@ -124,7 +124,9 @@ async def _vouch(store: KubernetesStore, token: str) -> Identity | None:
     if not status.get("authenticated"):
         return None
     user = status["user"]
-    return authenticated(user["username"], uid=user.get("uid", ""), groups=user.get("groups") or ())
+    return authenticated_identity(
+        user["username"], uid=user.get("uid", ""), groups=user.get("groups") or ()
+    )
 
 
 def _follow(kind: ResourceKey, store: Store, authorizer: Authorizer, clock: Clock) -> Mirror:
@@ -165,7 +167,7 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
 
 async def _find(store: KubernetesStore, definitions: list[JsonObject], clock: Clock) -> None:
     try:
-        await served(store, definitions, clock=clock)
+        await await_definitions(store, definitions, clock=clock)
     except NotFound as fault:
         raise Unavailable(
             f"the server does not know Fairway's kinds, and this hub may not define them: {fault}"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from fairway.api.meta import JsonObject
-from fairway.kinds.plain import listed, text
+from fairway.kinds.plain import maps_at, text
 
 
 def moment(seconds: float) -> str:
@@ -31,19 +31,19 @@ def condition(kind: str, *, holds: bool, since: float, reason: str, message: str
     }
 
 
-def found(status: JsonObject, kind: str) -> JsonObject:
+def find_condition(status: JsonObject, kind: str) -> JsonObject:
     """The condition of a type; an empty one where there is none."""
     matching = (
-        condition for condition in listed(status, "conditions") if condition.get("type") == kind
+        condition for condition in maps_at(status, "conditions") if condition.get("type") == kind
     )
     return next(matching, {})
 
 
-def holding(status: JsonObject, *kinds: str) -> JsonObject:
+def first_true(status: JsonObject, *kinds: str) -> JsonObject:
     """The first condition of these types, in this order, that is true; else an empty one."""
     if not status.get("conditions"):
         return {}
-    candidates = (found(status, kind) for kind in kinds)
+    candidates = (find_condition(status, kind) for kind in kinds)
     return next((candidate for candidate in candidates if candidate.get("status") == "True"), {})
 
 
@@ -58,13 +58,13 @@ def latest(moments: Iterable[str]) -> str:
 
 def first_of(statuses: Sequence[JsonObject], kind: str) -> JsonObject:
     """A true condition of any of these statuses: the earliest."""
-    candidates = [entry for entry in (holding(status, kind) for status in statuses) if entry]
+    candidates = [entry for entry in (first_true(status, kind) for status in statuses) if entry]
     return min(candidates, key=lambda candidate: text(candidate, "lastTransitionTime"), default={})
 
 
 def last_of(statuses: Sequence[JsonObject], kind: str) -> JsonObject:
     """The latest of the conditions of a type, if it is true in all of these statuses."""
-    candidates = [holding(status, kind) for status in statuses]
+    candidates = [first_true(status, kind) for status in statuses]
     if not candidates or not all(candidates):
         return {}
     return max(candidates, key=lambda candidate: text(candidate, "lastTransitionTime"))

@@ -14,7 +14,7 @@ from fairway.api.amounts import Quantity
 from fairway.api.codec import to_plain
 from fairway.api.meta import JsonObject, NodeTerm, Toleration
 from fairway.kinds.interface import Kind
-from fairway.kinds.plain import child, copied, listed
+from fairway.kinds.plain import child, copy_of, maps_at
 from fairway.kinds.pods import POD_SET_LABEL
 
 WORK = "fairway.dev/work"
@@ -44,7 +44,7 @@ class Change:
 def decorate(kind: Kind, manifest: JsonObject, changes: Mapping[str, Change]) -> JsonObject:
     """A copy of a manifest whose pod templates have the changes of their pod set."""
     # Templates that may be left out are made by `with_counts`.
-    decorated = copied(kind.with_counts(manifest, {}))
+    decorated = copy_of(kind.with_counts(manifest, {}))
     for name, template in kind.templates(decorated).items():
         change = changes.get(pod_set_of(name))
         if change is not None:
@@ -52,7 +52,7 @@ def decorate(kind: Kind, manifest: JsonObject, changes: Mapping[str, Change]) ->
     return decorated
 
 
-def labelled(kind: Kind, manifest: JsonObject, *, work: str, attempt: int) -> JsonObject:
+def with_pod_labels(kind: Kind, manifest: JsonObject, *, work: str, attempt: int) -> JsonObject:
     """A copy of a manifest whose pods can be told apart by work, attempt and pod set."""
     own = {WORK: work_label(work), ATTEMPT: str(attempt)}
     names = {pod_set.name for pod_set in kind.pod_sets(manifest)}
@@ -72,7 +72,7 @@ def pod_set_of(template: str) -> str:
     return template.partition("/")[0]
 
 
-def made(value: JsonObject, *keys: str) -> JsonObject:
+def make_map(value: JsonObject, *keys: str) -> JsonObject:
     """The map at a path of keys, made where there is none; for copies that may be changed."""
     for key in keys:
         known = value.get(key)
@@ -83,19 +83,19 @@ def made(value: JsonObject, *keys: str) -> JsonObject:
 
 
 def _change(template: JsonObject, change: Change) -> None:
-    spec = made(template, "spec")
+    spec = make_map(template, "spec")
     for field_name, added in (("labels", change.labels), ("annotations", change.annotations)):
         if added:
-            made(template, "metadata", field_name).update(added)
+            make_map(template, "metadata", field_name).update(added)
     if change.node_selector:
-        made(spec, "nodeSelector").update(change.node_selector)
+        make_map(spec, "nodeSelector").update(change.node_selector)
     if change.node_affinity:
         require(spec, change.node_affinity)
     add_tolerations(spec, change.tolerations)
     if change.scheduler_name:
         spec["schedulerName"] = change.scheduler_name
-    containers = listed(spec, "containers")
-    for container in (*containers, *listed(spec, "initContainers")):
+    containers = maps_at(spec, "containers")
+    for container in (*containers, *maps_at(spec, "initContainers")):
         set_environment(container, change.environment)
     for container in containers:
         if change.image:
@@ -109,11 +109,11 @@ def require(spec: JsonObject, terms: tuple[NodeTerm, ...]) -> None:
 
     Of several terms one suffices, hence each of the old ones is joined with each of the new.
     """
-    required = made(spec, "affinity", "nodeAffinity", _REQUIRED)
+    required = make_map(spec, "affinity", "nodeAffinity", _REQUIRED)
     added = [[to_plain(expression) for expression in term.match_expressions] for term in terms]
-    old = listed(required, "nodeSelectorTerms") or [{}]
+    old = maps_at(required, "nodeSelectorTerms") or [{}]
     required["nodeSelectorTerms"] = [
-        {**term, "matchExpressions": [*listed(term, "matchExpressions"), *copied(tests)]}
+        {**term, "matchExpressions": [*maps_at(term, "matchExpressions"), *copy_of(tests)]}
         for term in old
         for tests in added
     ]
@@ -121,7 +121,7 @@ def require(spec: JsonObject, terms: tuple[NodeTerm, ...]) -> None:
 
 def add_tolerations(spec: JsonObject, added: tuple[Toleration, ...]) -> None:
     """Adds tolerations that a pod does not have yet."""
-    own = listed(spec, "tolerations")
+    own = maps_at(spec, "tolerations")
     new = [
         entry
         for entry in (plain_toleration(toleration) for toleration in added)
@@ -142,7 +142,7 @@ def set_environment(
     """Gives a container variables; its own stay where nothing overrides them."""
     if not variables:
         return
-    own = listed(container, "env")
+    own = maps_at(container, "env")
     names = {entry.get("name") for entry in own}
     taken = {name for name in variables if not overrides and name in names}
     kept = [
@@ -164,13 +164,13 @@ def _ask(containers: list[JsonObject], requests: Mapping[str, Quantity]) -> None
     for name, amount in requests.items():
         asking = [container for container in containers if _asks(container, name)] or containers[:1]
         for position, container in enumerate(asking):
-            resources = made(container, "resources")
+            resources = make_map(container, "resources")
             fields = [item for item in ("requests", "limits") if name in child(resources, item)]
             for field_name in fields:
                 del resources[field_name][name]
             if position == 0 and amount:
                 for field_name in fields or ("requests", "limits"):
-                    made(resources, field_name)[name] = str(amount)
+                    make_map(resources, field_name)[name] = str(amount)
 
 
 def _asks(container: JsonObject, resource: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fairway.api.meta import JsonObject, ObjectReference
-from fairway.kinds.plain import child, listed, text
+from fairway.kinds.plain import child, maps_at, text
 
 # Where the sources of volumes name a Secret, beside those of the `secret` source.
 _SECRET_SOURCES = {
@@ -51,20 +51,20 @@ def claim(name: str) -> ObjectReference:
 def _of_pod(spec: JsonObject) -> Iterator[ObjectReference]:
     account = text(spec, "serviceAccountName") or text(spec, "serviceAccount")
     yield ObjectReference(kind="ServiceAccount", name=account)
-    for secret in listed(spec, "imagePullSecrets"):
+    for secret in maps_at(spec, "imagePullSecrets"):
         yield _secret(text(secret, "name"))
     for field in ("containers", "initContainers", "ephemeralContainers"):
-        for container in listed(spec, field):
+        for container in maps_at(spec, field):
             yield from _of_container(container)
-    for volume in listed(spec, "volumes"):
+    for volume in maps_at(spec, "volumes"):
         yield from _of_volume(volume)
 
 
 def _of_container(container: JsonObject) -> Iterator[ObjectReference]:
-    for variable in listed(container, "env"):
+    for variable in maps_at(container, "env"):
         yield _config_map(text(variable, "valueFrom", "configMapKeyRef", "name"))
         yield _secret(text(variable, "valueFrom", "secretKeyRef", "name"))
-    for source in listed(container, "envFrom"):
+    for source in maps_at(container, "envFrom"):
         yield _config_map(text(source, "configMapRef", "name"))
         yield _secret(text(source, "secretRef", "name"))
 
@@ -73,7 +73,7 @@ def _of_volume(volume: JsonObject) -> Iterator[ObjectReference]:
     yield _config_map(text(volume, "configMap", "name"))
     yield _secret(text(volume, "secret", "secretName"))
     yield claim(text(volume, "persistentVolumeClaim", "claimName"))
-    for source in listed(volume, "projected", "sources"):
+    for source in maps_at(volume, "projected", "sources"):
         yield _config_map(text(source, "configMap", "name"))
         yield _secret(text(source, "secret", "name"))
     for name, path in _SECRET_SOURCES.items():

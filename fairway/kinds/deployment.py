@@ -8,10 +8,10 @@ from fairway.api.meta import JsonObject
 from fairway.api.podset import PodSet
 from fairway.kinds import pods
 from fairway.kinds.conditions import condition
-from fairway.kinds.conditions import found as condition_of
+from fairway.kinds.conditions import find_condition as condition_of
 from fairway.kinds.interface import Observed, Phase, Pod, PodState
 from fairway.kinds.plain import child, name_of, number, text, texts
-from fairway.kinds.replicated import Replicated, added_up, is_current, wanted
+from fairway.kinds.replicated import Replicated, added_up, is_current, wanted_replicas
 
 POD_SET = "pod"
 _COUNTS = (
@@ -51,13 +51,13 @@ class Deployment(Replicated):
                 annotations=texts(template, "metadata", "annotations"),
                 retries=None,
             )
-            for index in range(wanted(manifest))
+            for index in range(wanted_replicas(manifest))
         ]
 
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         made = [pod for pod in pods if pod.phase not in ("Succeeded", "Failed")]
         ready = [pod for pod in made if pod.phase == "Ready"]
-        count = wanted(manifest)
+        count = wanted_replicas(manifest)
         counts = {
             "replicas": len(made),
             "updatedReplicas": len(made),
@@ -94,7 +94,7 @@ class Deployment(Replicated):
 
     def read(self, body: JsonObject) -> Observed:
         status = child(body, "status")
-        count, ready = wanted(body), number(status, "readyReplicas")
+        count, ready = wanted_replicas(body), number(status, "readyReplicas")
         updated = number(status, "updatedReplicas")
         current = is_current(body)
         # A pod that is ready counts once it was so for `minReadySeconds`.

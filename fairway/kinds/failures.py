@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fairway.api.meta import JsonObject
-from fairway.kinds.conditions import found
-from fairway.kinds.plain import child, listed, text
+from fairway.kinds.conditions import find_condition
+from fairway.kinds.plain import child, maps_at, text
 
 _MESSAGE_MOST = 1024
 # Containers that wait for these have nothing to tell.
@@ -64,7 +64,7 @@ def _of_pod(status: JsonObject) -> Iterator[PodFailure]:
     reason = text(status, "reason")
     if reason:
         yield PodFailure(reason=reason, message=text(status, "message"), exit_code=exit_code)
-    target = found(status, "DisruptionTarget")
+    target = find_condition(status, "DisruptionTarget")
     if target.get("status") == "True":
         yield PodFailure(
             reason=text(target, "reason"), message=text(target, "message"), exit_code=exit_code
@@ -76,7 +76,7 @@ def _of_containers(status: JsonObject) -> Iterator[PodFailure]:
     every = [
         entry
         for name in ("initContainerStatuses", "containerStatuses")
-        for entry in listed(status, name)
+        for entry in maps_at(status, name)
     ]
     ended = [
         part
@@ -105,6 +105,6 @@ def _of_events(events: Sequence[JsonObject]) -> Iterator[PodFailure]:
 
 
 def _of_scheduling(status: JsonObject) -> Iterator[PodFailure]:
-    scheduled = found(status, "PodScheduled")
+    scheduled = find_condition(status, "PodScheduled")
     if scheduled.get("status") == "False":
         yield PodFailure(reason=text(scheduled, "reason"), message=text(scheduled, "message"))

@@ -19,7 +19,7 @@ from typing import Any
 from fairway.api.meta import JsonObject
 from fairway.kinds.interface import Kind
 from fairway.kinds.job import FLEET_CONTROLLERS
-from fairway.kinds.plain import child, listed, text
+from fairway.kinds.plain import child, maps_at, text
 from fairway.kinds.pod import GATE
 from fairway.kinds.registry import KnownKinds
 from fairway.kinds.rules.kind import RuleKind
@@ -105,7 +105,7 @@ def is_held_back(manifest: JsonObject, kind: Kind) -> bool:
     if not means.is_possible:
         return False
     if means is GATED:
-        gates = listed(manifest, *means.path)
+        gates = maps_at(manifest, *means.path)
         return any(text(gate, "name") == GATE for gate in gates)
     known = child(manifest, *means.path[:-1]).get(means.path[-1])
     return any(known == item and type(known) is type(item) for item in (means.value, *means.also))

@@ -11,7 +11,7 @@ from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
 from fairway.kinds import dependencies, job_status, pods
 from fairway.kinds.interface import Mode, Observed, Pod, PodState
-from fairway.kinds.plain import annotation, changed, child, name_of, number, texts
+from fairway.kinds.plain import annotation, child, name_of, number, texts, with_value
 
 POD_SET = "pod"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -69,10 +69,10 @@ class Job:
         return child(manifest, "spec").get("suspend") is True
 
     def held(self, manifest: JsonObject) -> JsonObject:
-        return changed(manifest, ("spec", "suspend"), to=True)
+        return with_value(manifest, ("spec", "suspend"), to=True)
 
     def released(self, manifest: JsonObject) -> JsonObject:
-        return changed(manifest, ("spec", "suspend"), to=False)
+        return with_value(manifest, ("spec", "suspend"), to=False)
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
         return () if self.is_held(manifest) else pods_of(manifest, pod_set_of(manifest))
@@ -84,7 +84,7 @@ class Job:
         return job_status.read(body)
 
     def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
-        return job_status.merged(statuses)
+        return job_status.merge_statuses(statuses)
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
         return dependencies.of_templates(self.templates(manifest).values())
@@ -121,8 +121,8 @@ def with_parallelism(job: JsonObject, count: int) -> JsonObject:
     """
     follows = annotation(job, *FOLLOWS_PARALLELISM) == "true"
     if follows and child(job, "spec").get("completions") is not None:
-        job = changed(job, ("spec", "completions"), to=count)
-    return changed(job, ("spec", "parallelism"), to=count)
+        job = with_value(job, ("spec", "completions"), to=count)
+    return with_value(job, ("spec", "parallelism"), to=count)
 
 
 def pods_of(job: JsonObject, pod_set: str, *, first: int = 0) -> list[Pod]:

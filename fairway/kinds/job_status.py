@@ -15,13 +15,13 @@ from fairway.kinds.conditions import (
     condition,
     earliest,
     first_of,
-    holding,
+    first_true,
     last_of,
     latest,
     moment,
 )
 from fairway.kinds.interface import Observed, Phase, PodState
-from fairway.kinds.plain import child, copied, listed, number, text
+from fairway.kinds.plain import child, copy_of, maps_at, number, text
 
 BACKOFF_LIMIT = 6
 _ALIVE = ("Pending", "Running", "Ready")
@@ -162,7 +162,7 @@ def _failed_indexes(spec: JsonObject, pods: Sequence[PodState]) -> ranges.Ranges
 
 def _success(spec: JsonObject, pods: Sequence[PodState]) -> JobEnd | None:
     succeeded = {pod.index for pod in pods if pod.phase == "Succeeded"}
-    for position, rule in enumerate(listed(spec, "successPolicy", "rules")):
+    for position, rule in enumerate(maps_at(spec, "successPolicy", "rules")):
         if _meets(rule, succeeded):
             return JobEnd(True, "SuccessPolicy", f"Matched rules at index {position}")
     wanted = spec.get("completions")
@@ -191,7 +191,7 @@ def _meets(rule: JsonObject, succeeded: set[int]) -> bool:
 
 def _rule_of(spec: JsonObject, pod: PodState) -> tuple[int, str]:
     """The rule of the pod failure policy that a failed pod falls under, and what it does."""
-    for position, rule in enumerate(listed(spec, "podFailurePolicy", "rules")):
+    for position, rule in enumerate(maps_at(spec, "podFailurePolicy", "rules")):
         codes = child(rule, "onExitCodes")
         values = codes.get("values")
         if pod.exit_code is None or not isinstance(values, list):
@@ -226,15 +226,15 @@ def read(body: JsonObject) -> Observed:
     ready = number(status, "ready", default=active)
     wanted = spec.get("completions")
     total = f"/{wanted}" if isinstance(wanted, int) else ""
-    ended = holding(status, "Complete", "Failed")
-    why = ended or holding(status, "FailureTarget", "Suspended")
+    ended = first_true(status, "Complete", "Failed")
+    why = ended or first_true(status, "FailureTarget", "Suspended")
     phase: Phase
     if ended:
         phase = "Succeeded" if ended.get("type") == "Complete" else "Failed"
-    elif holding(status, "Suspended") or (spec.get("suspend") is True and not active):
+    elif first_true(status, "Suspended") or (spec.get("suspend") is True and not active):
         phase = "Suspended"
     else:
-        is_ending = bool(holding(status, "SuccessCriteriaMet", "FailureTarget"))
+        is_ending = bool(first_true(status, "SuccessCriteriaMet", "FailureTarget"))
         phase = "Running" if ready or is_ending or (succeeded and active) else "Pending"
     return Observed(
         phase=phase,
@@ -253,11 +253,11 @@ def _ended(status: JsonObject, how: str) -> int:
     return number(status, how) + (len(uncounted) if isinstance(uncounted, list) else 0)
 
 
-def merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
+def merge_statuses(statuses: Mapping[str, JsonObject]) -> JsonObject:
     """Counts add up; it failed where a part failed, and is complete once all parts are."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
-        return copied(parts[0]) if parts else {}
+        return copy_of(parts[0]) if parts else {}
     whole: JsonObject = {
         name: sum(number(part, name) for part in parts)
         for name in _COUNTS
@@ -270,7 +270,7 @@ def merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
         *(first_of(parts, kind) for kind in ("FailureTarget", "Failed")),
         *(last_of(parts, kind) for kind in ("SuccessCriteriaMet", "Complete", "Suspended")),
     ]
-    whole["conditions"] = [copied(entry) for entry in ended if entry]
+    whole["conditions"] = [copy_of(entry) for entry in ended if entry]
     if any(condition.get("type") == "Complete" for condition in whole["conditions"]):
         whole["completionTime"] = latest(text(part, "completionTime") for part in parts)
     if not whole["conditions"]:
@@ -278,7 +278,7 @@ def merged(statuses: Mapping[str, JsonObject]) -> JsonObject:
     return whole
 
 
-def following(status: JsonObject, before: JsonObject, *, has_failed: bool) -> JsonObject:
+def follow_status(status: JsonObject, before: JsonObject, *, has_failed: bool) -> JsonObject:
     """A status as it may follow another on a server: what was said for good is not taken back.
 
     A job that is tried again, perhaps elsewhere, began when it first began; its counts never fall;

@@ -16,18 +16,18 @@ from hashlib import sha1
 from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
 from fairway.kinds import dependencies, job, job_status, pods
-from fairway.kinds.conditions import condition, first_of, holding, last_of
+from fairway.kinds.conditions import condition, first_of, first_true, last_of
 from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
 from fairway.kinds.plain import (
-    changed,
     child,
-    copied,
-    listed,
+    copy_of,
+    maps_at,
     name_of,
     namespace_of,
     number,
     text,
     texts,
+    with_value,
 )
 
 CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
@@ -43,7 +43,7 @@ class JobSet:
     name: str = "JobSet"
 
     def faults(self, manifest: JsonObject) -> list[str]:
-        replicated = listed(manifest, "spec", "replicatedJobs")
+        replicated = maps_at(manifest, "spec", "replicatedJobs")
         if not replicated:
             return ["spec.replicatedJobs: a set needs at least one job"]
         faults = job.managed_by_faults(manifest, CONTROLLER)
@@ -69,13 +69,13 @@ class JobSet:
                 _replicas(replicated_job) * _job_size(replicated_job),
                 member_size=_job_size(replicated_job) or None,
             )
-            for replicated_job in listed(manifest, "spec", "replicatedJobs")
+            for replicated_job in maps_at(manifest, "spec", "replicatedJobs")
         )
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
         return {
             text(replicated_job, "name"): child(replicated_job, "template", "spec", "template")
-            for replicated_job in listed(manifest, "spec", "replicatedJobs")
+            for replicated_job in maps_at(manifest, "spec", "replicatedJobs")
         }
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
@@ -84,24 +84,24 @@ class JobSet:
             _with_count(replicated_job, counts[text(replicated_job, "name")])
             if text(replicated_job, "name") in counts
             else replicated_job
-            for replicated_job in listed(manifest, "spec", "replicatedJobs")
+            for replicated_job in maps_at(manifest, "spec", "replicatedJobs")
         ]
-        return changed(manifest, ("spec", "replicatedJobs"), replicated)
+        return with_value(manifest, ("spec", "replicatedJobs"), replicated)
 
     def is_held(self, manifest: JsonObject) -> bool:
         return child(manifest, "spec").get("suspend") is True
 
     def held(self, manifest: JsonObject) -> JsonObject:
-        return changed(manifest, ("spec", "suspend"), to=True)
+        return with_value(manifest, ("spec", "suspend"), to=True)
 
     def released(self, manifest: JsonObject) -> JsonObject:
-        return changed(manifest, ("spec", "suspend"), to=False)
+        return with_value(manifest, ("spec", "suspend"), to=False)
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
         if self.is_held(manifest):
             return ()
         made: list[Pod] = []
-        for replicated in listed(manifest, "spec", "replicatedJobs"):
+        for replicated in maps_at(manifest, "spec", "replicatedJobs"):
             first = 0
             for entry in _jobs(manifest, replicated):
                 of_job = job.pods_of(entry, text(replicated, "name"), first=first)
@@ -194,7 +194,7 @@ def _marks(jobset: JsonObject, replicated: JsonObject, index: int) -> dict[str, 
     """The labels, and equal annotations, by which a pod knows who it is."""
     name, job_name = text(replicated, "name"), ""
     before, total = 0, 0
-    for replicated_job in listed(jobset, "spec", "replicatedJobs"):
+    for replicated_job in maps_at(jobset, "spec", "replicatedJobs"):
         if text(replicated_job, "name") == name:
             before = total
         total += _replicas(replicated_job)
@@ -223,7 +223,7 @@ def _play(jobset: JsonObject, states: Sequence[PodState], now: float) -> JsonObj
         by_set.setdefault(state.pod_set, []).append(state)
     verdicts: dict[str, list[job_status.JobEnd | None]] = {}
     counted = []
-    for replicated in listed(jobset, "spec", "replicatedJobs"):
+    for replicated in maps_at(jobset, "spec", "replicatedJobs"):
         name = text(replicated, "name")
         job_end, counts = _played_jobs(jobset, replicated, by_set.get(name, []), now)
         verdicts[name] = job_end
@@ -309,7 +309,7 @@ def _suspend(jobset: JsonObject, now: float) -> JsonObject:
                 **dict.fromkeys(_COUNTS, 0),
                 "suspended": _replicas(replicated_job),
             }
-            for replicated_job in listed(jobset, "spec", "replicatedJobs")
+            for replicated_job in maps_at(jobset, "spec", "replicatedJobs")
         ],
     }
 
@@ -318,9 +318,9 @@ def _read(jobset: JsonObject) -> Observed:
     status = child(jobset, "status")
     sizes = {
         text(replicated_job, "name"): (_replicas(replicated_job), _job_size(replicated_job))
-        for replicated_job in listed(jobset, "spec", "replicatedJobs")
+        for replicated_job in maps_at(jobset, "spec", "replicatedJobs")
     }
-    counted = listed(status, "replicatedJobsStatus")
+    counted = maps_at(status, "replicatedJobsStatus")
     jobs = sum(replicas for replicas, _ in sizes.values())
     succeeded = sum(number(entry, "succeeded") for entry in counted)
     ready = sum(number(entry, "ready") for entry in counted)
@@ -331,8 +331,8 @@ def _read(jobset: JsonObject) -> Observed:
         * sizes.get(text(entry, "name"), (0, 0))[1]
         for entry in counted
     )
-    ended = holding(status, "Completed", "Failed")
-    suspended = holding(status, "Suspended")
+    ended = first_true(status, "Completed", "Failed")
+    suspended = first_true(status, "Suspended")
     phase: Phase = "Running" if ready or succeeded else "Pending"
     if ended:
         phase = "Succeeded" if ended.get("type") == "Completed" else "Failed"
@@ -355,10 +355,10 @@ def _merge(statuses: Mapping[str, JsonObject]) -> JsonObject:
     """Counts add up; it failed where a part failed, and is complete once all parts are."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
-        return copied(parts[0]) if parts else {}
+        return copy_of(parts[0]) if parts else {}
     by_name: dict[str, dict[str, int]] = {}
     for part in parts:
-        for entry in listed(part, "replicatedJobsStatus"):
+        for entry in maps_at(part, "replicatedJobsStatus"):
             counts = by_name.setdefault(text(entry, "name"), dict.fromkeys(_COUNTS, 0))
             for name in _COUNTS:
                 counts[name] += number(entry, name)
@@ -370,7 +370,7 @@ def _merge(statuses: Mapping[str, JsonObject]) -> JsonObject:
     ended = failed or completed
     chosen = [entry for entry in (ended, last_of(parts, "Suspended")) if entry]
     if chosen:
-        whole["conditions"] = copied(chosen)
+        whole["conditions"] = copy_of(chosen)
     if ended:
         whole["terminalState"] = text(ended, "type")
     return whole

@@ -12,11 +12,11 @@ from hashlib import sha1
 from fairway.api.meta import JsonObject
 from fairway.api.podset import PodSet
 from fairway.kinds import pods
-from fairway.kinds.conditions import condition, holding
-from fairway.kinds.conditions import found as condition_of
+from fairway.kinds.conditions import condition, first_true
+from fairway.kinds.conditions import find_condition as condition_of
 from fairway.kinds.interface import Observed, Phase, Pod, PodState
 from fairway.kinds.plain import child, name_of, namespace_of, number, text, texts
-from fairway.kinds.replicated import Replicated, added_up, is_current, wanted
+from fairway.kinds.replicated import Replicated, added_up, is_current, wanted_replicas
 
 LEADER, WORKER = "leader", "worker"
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
@@ -55,7 +55,7 @@ class LeaderWorkerSet(Replicated):
         """Group by group; within a pod set, pods are numbered through all groups."""
         templates = self.templates(manifest)
         size, made = group_size(manifest), []
-        for group in range(wanted(manifest)):
+        for group in range(wanted_replicas(manifest)):
             for worker in range(size):
                 is_leader = worker == 0 and LEADER in templates
                 pod_set = LEADER if is_leader else WORKER
@@ -75,7 +75,7 @@ class LeaderWorkerSet(Replicated):
 
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         ready_groups = _whole_groups(self, manifest, pods)
-        count = wanted(manifest)
+        count = wanted_replicas(manifest)
         is_available = ready_groups >= count
         since = max((pod.started_at or now for pod in pods if pod.phase == "Ready"), default=now)
         status: JsonObject = {
@@ -103,13 +103,13 @@ class LeaderWorkerSet(Replicated):
     def read(self, body: JsonObject) -> Observed:
         """What its controller says; to it a group is ready once its leader is and all are made."""
         status = child(body, "status")
-        count, ready = wanted(body), number(status, "readyReplicas")
+        count, ready = wanted_replicas(body), number(status, "readyReplicas")
         is_there = ready >= count and number(status, "updatedReplicas") >= count
         current = is_current(body) if "observedGeneration" in status else True
         phase: Phase = "Running" if ready or not count else "Pending"
         if self.is_held(body):
             phase = "Suspended"
-        why = holding(status, "UpdateInProgress") or holding(status, "Progressing")
+        why = first_true(status, "UpdateInProgress") or first_true(status, "Progressing")
         available = condition_of(status, "Available")
         return Observed(
             phase=phase,

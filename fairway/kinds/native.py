@@ -19,7 +19,7 @@ from fairway.api.workload import Workload
 from fairway.kinds.decision import WORK
 from fairway.kinds.interface import Kind
 from fairway.kinds.job import FLEET_CONTROLLERS, Job
-from fairway.kinds.plain import changed, child, listed, number, text, texts, without
+from fairway.kinds.plain import child, maps_at, number, text, texts, with_value, without
 from fairway.kinds.pod import GATE
 from fairway.kinds.registry import KnownKinds, built_in
 
@@ -106,7 +106,7 @@ def derived_pod_sets(workload: Workload, kinds: KnownKinds | None = None) -> tup
 
 def is_owned(manifest: JsonObject) -> bool:
     """Whether a controller made it."""
-    owners = listed(manifest, "metadata", "ownerReferences")
+    owners = maps_at(manifest, "metadata", "ownerReferences")
     return any(owner.get("controller") is True for owner in owners)
 
 
@@ -115,7 +115,7 @@ def is_of_a_work(manifest: JsonObject) -> bool:
     return WORK in child(manifest, "metadata", "labels")
 
 
-def cleaned(manifest: JsonObject) -> JsonObject:
+def clean_manifest(manifest: JsonObject) -> JsonObject:
     """A manifest to be made elsewhere: without what its own server and controllers put there.
 
     Without its queue, too, so that a Kueue in the cluster does not queue it once more: not on the
@@ -166,7 +166,7 @@ def _clean_job(job: JsonObject) -> JsonObject:
     for path in (("metadata",), ("spec", "template", "metadata")):
         labels = child(job, *path, "labels")
         if labels:
-            job = changed(job, (*path, "labels"), _without_keys(labels, _JOB_LABELS))
+            job = with_value(job, (*path, "labels"), _without_keys(labels, _JOB_LABELS))
     return without(job, "spec", "template", "metadata", "creationTimestamp")
 
 
@@ -176,24 +176,24 @@ def _clean_pod(pod: JsonObject) -> JsonObject:
     spec = dict(child(pod, "spec"))
     tokens = {
         volume.get("name")
-        for volume in listed(spec, "volumes")
+        for volume in maps_at(spec, "volumes")
         if text(volume, "name").startswith("kube-api-access-")
     }
     if tokens:
         spec["volumes"] = [
-            volume for volume in listed(spec, "volumes") if volume.get("name") not in tokens
+            volume for volume in maps_at(spec, "volumes") if volume.get("name") not in tokens
         ]
         for field in ("containers", "initContainers"):
             if field in spec:
-                spec[field] = [_unmounted(entry, tokens) for entry in listed(spec, field)]
-    gates = [gate for gate in listed(spec, "schedulingGates") if gate.get("name") != GATE]
+                spec[field] = [_unmounted(entry, tokens) for entry in maps_at(spec, field)]
+    gates = [gate for gate in maps_at(spec, "schedulingGates") if gate.get("name") != GATE]
     spec.pop("schedulingGates", None)
     return {**pod, "spec": {**spec, "schedulingGates": gates} if gates else spec}
 
 
 def _unmounted(container: JsonObject, volumes: set[Any]) -> JsonObject:
     mounts = [
-        mount for mount in listed(container, "volumeMounts") if mount.get("name") not in volumes
+        mount for mount in maps_at(container, "volumeMounts") if mount.get("name") not in volumes
     ]
     return {**container, "volumeMounts": mounts}
 
@@ -239,7 +239,7 @@ class _Reader:
             "queue": queue,
             "mode": mode,
             "source": self._source(),
-            "template": {"manifests": [cleaned(manifest)]},
+            "template": {"manifests": [clean_manifest(manifest)]},
             **self._priority(),
         }
         policy = _say(manifest, POLICY)[1]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fairway.api.cluster import Permits
 from fairway.api.meta import GROUP, JsonObject
 from fairway.kinds.interface import Kind
-from fairway.kinds.plain import child, listed, name_of, text
+from fairway.kinds.plain import child, maps_at, name_of, text
 
 FindKind = Callable[[JsonObject], Kind | None]
 
@@ -131,7 +131,7 @@ def _pod_faults(pod: JsonObject, permits: Permits, accounts: Iterable[str]) -> I
         if account not in accounts:
             yield f"{field}: pods may not run as the service account {account} of the cluster"
     may = frozenset(permits.host)
-    for volume in listed(pod, "volumes"):
+    for volume in maps_at(pod, "volumes"):
         if "hostPath" in volume and "HostPath" not in may:
             where = text(volume, "hostPath", "path")
             yield f"volumes[{text(volume, 'name')}].hostPath: {where} of the node is not permitted"
@@ -143,6 +143,6 @@ def _pod_faults(pod: JsonObject, permits: Permits, accounts: Iterable[str]) -> I
     if "Privileged" in may:
         return
     for field in ("containers", "initContainers", "ephemeralContainers"):
-        for container in listed(pod, field):
+        for container in maps_at(pod, field):
             if child(container, "securityContext").get("privileged") is True:
                 yield f"{field}[{text(container, 'name')}]: privileged containers are not permitted"

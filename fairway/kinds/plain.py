@@ -20,7 +20,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def copied(value: T) -> T:
+def copy_of(value: T) -> T:
     """A copy of plain JSON that may be changed; by its text, which is quicker than walking it."""
     decoded: T = _decode(_encode(value))
     return decoded
@@ -40,7 +40,7 @@ def child(value: Any, *keys: str) -> JsonObject:
     return value if isinstance(value, dict) else _NOTHING
 
 
-def listed(value: Any, *keys: str) -> list[JsonObject]:
+def maps_at(value: Any, *keys: str) -> list[JsonObject]:
     """The maps in the list at a path of keys."""
     result = _at(value, keys)
     return [item for item in result if isinstance(item, dict)] if isinstance(result, list) else []
@@ -63,11 +63,11 @@ def texts(value: Any, *keys: str) -> dict[str, str]:
     return {key: str(other) for key, other in child(value, *keys).items()}
 
 
-def changed(value: Mapping[str, Any], keys: Sequence[str], to: Any) -> JsonObject:
+def with_value(value: Mapping[str, Any], keys: Sequence[str], to: Any) -> JsonObject:
     """A copy with another value at a path of keys; what is beside the path is shared."""
     first, *rest = keys
     if rest:
-        to = changed(child(value, first), rest, to)
+        to = with_value(child(value, first), rest, to)
     return {**value, first: to}
 
 

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
 from fairway.kinds import dependencies, pods
-from fairway.kinds.conditions import condition, found, holding, moment
+from fairway.kinds.conditions import condition, find_condition, first_true, moment
 from fairway.kinds.interface import Mode, Observed, Phase, PodPhase, PodState
 from fairway.kinds.interface import Pod as MadePod
 from fairway.kinds.plain import (
-    changed,
     child,
-    copied,
-    listed,
+    copy_of,
+    maps_at,
     name_of,
     number,
     text,
     texts,
+    with_value,
     without,
 )
 
@@ -59,22 +59,22 @@ class Pod:
         return manifest
 
     def is_held(self, manifest: JsonObject) -> bool:
-        return bool(listed(manifest, "spec", "schedulingGates"))
+        return bool(maps_at(manifest, "spec", "schedulingGates"))
 
     def held(self, manifest: JsonObject) -> JsonObject:
-        gates = listed(manifest, "spec", "schedulingGates")
+        gates = maps_at(manifest, "spec", "schedulingGates")
         if any(gate.get("name") == GATE for gate in gates):
             return manifest
-        return changed(manifest, ("spec", "schedulingGates"), [*gates, {"name": GATE}])
+        return with_value(manifest, ("spec", "schedulingGates"), [*gates, {"name": GATE}])
 
     def released(self, manifest: JsonObject) -> JsonObject:
         """Without our gate; those of others are theirs to lift."""
-        gates = listed(manifest, "spec", "schedulingGates")
+        gates = maps_at(manifest, "spec", "schedulingGates")
         others = [gate for gate in gates if gate.get("name") != GATE]
         if len(others) == len(gates):
             return manifest
         if others:
-            return changed(manifest, ("spec", "schedulingGates"), others)
+            return with_value(manifest, ("spec", "schedulingGates"), others)
         return without(manifest, "spec", "schedulingGates")
 
     def pods(self, manifest: JsonObject) -> Sequence[MadePod]:
@@ -103,7 +103,7 @@ class Pod:
         """A pod is in one place; during a move, the status that is furthest from success counts."""
         parts = [statuses[key] for key in sorted(statuses)]
         ranked = sorted(parts, key=lambda part: _rank(text(part, "phase", default="Pending")))
-        return copied(ranked[0]) if ranked else {}
+        return copy_of(ranked[0]) if ranked else {}
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
         return dependencies.of_templates([manifest])
@@ -159,7 +159,7 @@ def _play(manifest: JsonObject, pod: PodState, now: float) -> JsonObject:
                 "restartCount": pod.restarts,
                 "state": _state(pod, started, ended),
             }
-            for container in listed(manifest, "spec", "containers")
+            for container in maps_at(manifest, "spec", "containers")
         ]
     return status
 
@@ -181,8 +181,8 @@ def _state(pod: PodState, started: float, ended: float) -> JsonObject:
 def _read(pod: JsonObject) -> Observed:
     status = child(pod, "status")
     plain = text(status, "phase", default="Pending")
-    scheduled = found(status, "PodScheduled")
-    is_ready = bool(holding(status, "Ready"))
+    scheduled = find_condition(status, "PodScheduled")
+    is_ready = bool(first_true(status, "Ready"))
     phase: Phase = "Pending"
     if plain in ("Running", "Succeeded", "Failed"):
         phase = plain  # type: ignore[assignment]  # one of three phases, as just tested
@@ -206,7 +206,7 @@ def _why(status: JsonObject, scheduled: JsonObject) -> tuple[str, str]:
     if text(status, "reason"):
         return text(status, "reason"), text(status, "message")
     for field in ("initContainerStatuses", "containerStatuses"):
-        for container in listed(status, field):
+        for container in maps_at(status, field):
             state = child(container, "state")
             waiting, ended = child(state, "waiting"), child(state, "terminated")
             if waiting:

@@ -12,21 +12,21 @@ from fairway.kinds.interface import Kind, Observed, Pod, PodState
 _OVER = ("Succeeded", "Failed")
 
 
-def observed(
+def observe_pods(
     kind: Kind, manifest: JsonObject, states: Sequence[PodState], *, now: float
 ) -> Observed:
     """What the status would say of pods in these states."""
     return kind.read({**manifest, "status": kind.play(manifest, states, now=now)})
 
 
-def told(
+def controller_states(
     kind: Kind, manifest: JsonObject, states: Sequence[PodState], *, now: float
 ) -> Sequence[PodState]:
     """States as a controller tells of them: of a failure only once all pods have ended."""
     phases = {state.phase for state in states}
     if "Failed" not in phases or phases <= set(_OVER):
         return states
-    if observed(kind, manifest, states, now=now).phase != "Failed":
+    if observe_pods(kind, manifest, states, now=now).phase != "Failed":
         return states
     return [
         replace(state, phase="Ready", exit_code=None, finished_at=None)
@@ -53,7 +53,7 @@ def due(
     # Most of the time all that may run do run, and nothing else need be asked.
     if all(room <= 0 for room in rooms.values()):
         return ()
-    if observed(kind, manifest, states, now=now).phase in _OVER:
+    if observe_pods(kind, manifest, states, now=now).phase in _OVER:
         return ()
     chosen = []
     for pod in _in_turn(kind.pods(manifest), by_name):

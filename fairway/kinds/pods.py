@@ -15,7 +15,7 @@ import msgspec
 from fairway.api.amounts import Quantity, QuantityError, family_of
 from fairway.api.meta import JsonObject, NodeRequirement, NodeTerm, Toleration
 from fairway.api.podset import PodSet, TopologyRequest
-from fairway.kinds.plain import annotation, child, listed, number, text, texts
+from fairway.kinds.plain import annotation, child, maps_at, number, text, texts
 
 REQUIRED_TOPOLOGY = ("fairway.dev/required-topology", "kueue.x-k8s.io/podset-required-topology")
 PREFERRED_TOPOLOGY = ("fairway.dev/preferred-topology", "kueue.x-k8s.io/podset-preferred-topology")
@@ -65,10 +65,10 @@ def pod_set_name(template: JsonObject, default: str) -> str:
 def pod_requests(spec: Mapping[str, Any]) -> dict[str, Quantity]:
     """What a pod needs."""
     total: Nanos = {}
-    for container in listed(spec, "containers"):
+    for container in maps_at(spec, "containers"):
         _add(total, _requests(container))
     if spec.get("initContainers"):
-        _count_starting(total, listed(spec, "initContainers"))
+        _count_starting(total, maps_at(spec, "initContainers"))
     if spec.get("resources"):
         total.update(_of_whole_pod(child(spec, "resources"), total))
     if spec.get("overhead"):
@@ -142,14 +142,14 @@ def node_terms(spec: JsonObject) -> tuple[NodeTerm, ...]:
     return tuple(
         NodeTerm(
             match_expressions=(
-                *(_requirement(expression) for expression in listed(term, "matchExpressions")),
+                *(_requirement(expression) for expression in maps_at(term, "matchExpressions")),
                 *(
                     msgspec.structs.replace(_requirement(expression), key=HOST_NAME_LABEL)
-                    for expression in listed(term, "matchFields")
+                    for expression in maps_at(term, "matchFields")
                 ),
             )
         )
-        for term in listed(required, "nodeSelectorTerms")
+        for term in maps_at(required, "nodeSelectorTerms")
     )
 
 
@@ -176,7 +176,7 @@ def tolerations(spec: JsonObject) -> tuple[Toleration, ...]:
             if toleration.get("tolerationSeconds") is not None
             else None,
         )
-        for toleration in listed(spec, "tolerations")
+        for toleration in maps_at(spec, "tolerations")
     )
 
 
@@ -208,12 +208,12 @@ def with_environment(
     made = dict(spec)
     for field in ("containers", "initContainers"):
         if field in spec:
-            made[field] = [_give(entry, variables, are_first) for entry in listed(spec, field)]
+            made[field] = [_give(entry, variables, are_first) for entry in maps_at(spec, field)]
     return made
 
 
 def _give(container: JsonObject, variables: Mapping[str, str], are_first: bool) -> JsonObject:
-    own = listed(container, "env")
+    own = maps_at(container, "env")
     names = {text(entry, "name") for entry in own}
     added = [
         {"name": name, "value": value} for name, value in variables.items() if name not in names
@@ -223,12 +223,12 @@ def _give(container: JsonObject, variables: Mapping[str, str], are_first: bool) 
 
 def template_faults(template: JsonObject, path: str) -> list[str]:
     """Why no pod can be made of a template."""
-    containers = listed(template, "spec", "containers")
+    containers = maps_at(template, "spec", "containers")
     if not containers:
         return [f"{path}.spec.containers: a pod needs at least one container"]
     faults = []
     for field in ("containers", "initContainers"):
-        for index, container in enumerate(listed(template, "spec", field)):
+        for index, container in enumerate(maps_at(template, "spec", field)):
             place = f"{path}.spec.{field}[{index}].resources"
             faults += _quantity_faults(child(container, "resources"), place)
     faults += _quantity_faults(child(template, "spec", "resources"), f"{path}.spec.resources")

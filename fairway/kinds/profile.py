@@ -8,21 +8,21 @@ from fairway.api.cluster import Mirror, Profile
 from fairway.api.meta import JsonObject
 from fairway.kinds.decision import add_tolerations, set_environment
 from fairway.kinds.interface import Kind
-from fairway.kinds.plain import child, copied, listed, text
+from fairway.kinds.plain import child, copy_of, maps_at, text
 
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _DEFAULT_SCHEDULER = "default-scheduler"
 
 
-def applied(kind: Kind | None, manifest: JsonObject, profile: Profile) -> JsonObject:
+def apply_profile(kind: Kind | None, manifest: JsonObject, profile: Profile) -> JsonObject:
     """A copy of a manifest in a cluster's own words.
 
     Of a kind that is not known, or that runs nothing, only storage classes are renamed.
     """
     if profile == Profile():
-        return copied(manifest)
+        return copy_of(manifest)
     # Templates that may be left out are made by `with_counts`.
-    fitted = copied(manifest if kind is None else kind.with_counts(manifest, {}))
+    fitted = copy_of(manifest if kind is None else kind.with_counts(manifest, {}))
     for claim in _volume_claims(fitted):
         _rename_value(claim, "storageClassName", profile.storage_classes)
     if kind is None:
@@ -41,9 +41,9 @@ def _fit_pod(spec: JsonObject, profile: Profile, *, has_scheduler: bool) -> None
     _rename_labels(spec, profile.node_labels)
     variables = {variable.name: variable.value for variable in profile.environment}
     for field in _CONTAINERS:
-        for container in listed(spec, field):
+        for container in maps_at(spec, field):
             if isinstance(container.get("image"), str):
-                container["image"] = mirrored(container["image"], profile.mirrors)
+                container["image"] = mirror_image(container["image"], profile.mirrors)
             if field != "ephemeralContainers":
                 set_environment(container, variables, overrides=False)
     add_tolerations(spec, profile.tolerations)
@@ -52,7 +52,7 @@ def _fit_pod(spec: JsonObject, profile: Profile, *, has_scheduler: bool) -> None
         spec["schedulerName"] = profile.scheduler_name
 
 
-def mirrored(image: str, mirrors: tuple[Mirror, ...]) -> str:
+def mirror_image(image: str, mirrors: tuple[Mirror, ...]) -> str:
     """The image's name where the cluster pulls it from; the first prefix that matches counts."""
     for mirror in mirrors:
         if image.startswith(mirror.prefix):
@@ -62,7 +62,7 @@ def mirrored(image: str, mirrors: tuple[Mirror, ...]) -> str:
 
 def _rename_resources(spec: JsonObject, names: Mapping[str, str]) -> None:
     places = [child(spec, "resources")]
-    places += [child(entry, "resources") for field in _CONTAINERS for entry in listed(spec, field)]
+    places += [child(entry, "resources") for field in _CONTAINERS for entry in maps_at(spec, field)]
     for resources in places:
         for field in ("requests", "limits"):
             if field in resources:
@@ -77,9 +77,9 @@ def _rename_labels(spec: JsonObject, names: Mapping[str, str]) -> None:
     if "nodeSelector" in spec:
         spec["nodeSelector"] = _rename(child(spec, "nodeSelector"), names)
     for term in _node_terms(spec):
-        for test in listed(term, "matchExpressions"):
+        for test in maps_at(term, "matchExpressions"):
             _rename_value(test, "key", names)
-    for constraint in listed(spec, "topologySpreadConstraints"):
+    for constraint in maps_at(spec, "topologySpreadConstraints"):
         _rename_value(constraint, "topologyKey", names)
     for field in ("podAffinity", "podAntiAffinity"):
         for term in _pod_terms(child(spec, "affinity", field)):
@@ -89,14 +89,14 @@ def _rename_labels(spec: JsonObject, names: Mapping[str, str]) -> None:
 def _node_terms(spec: JsonObject) -> Iterator[JsonObject]:
     affinity = child(spec, "affinity", "nodeAffinity")
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    yield from listed(affinity, required, "nodeSelectorTerms")
-    for entry in listed(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
+    yield from maps_at(affinity, required, "nodeSelectorTerms")
+    for entry in maps_at(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
         yield child(entry, "preference")
 
 
 def _pod_terms(affinity: JsonObject) -> Iterator[JsonObject]:
-    yield from listed(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
-    for entry in listed(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
+    yield from maps_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+    for entry in maps_at(affinity, "preferredDuringSchedulingIgnoredDuringExecution"):
         yield child(entry, "podAffinityTerm")
 
 

@@ -62,7 +62,7 @@ def numbers(ranges: Ranges) -> Iterator[int]:
         yield from range(first, last + 1)
 
 
-def shifted(ranges: Ranges, by: int) -> Ranges:
+def shift(ranges: Ranges, by: int) -> Ranges:
     return tuple((first + by, last + by) for first, last in ranges)
 
 

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 
 from fairway.api.meta import JsonObject, ObjectReference
 from fairway.kinds import dependencies
-from fairway.kinds.conditions import found
+from fairway.kinds.conditions import find_condition
 from fairway.kinds.interface import Mode
-from fairway.kinds.plain import annotation, changed, child, copied, number, text, without
+from fairway.kinds.plain import annotation, child, copy_of, number, text, with_value, without
 
 HELD_REPLICAS = "fairway.dev/held-replicas"
 REPLICAS = "replicas"
 
 
-def wanted(manifest: JsonObject) -> int:
+def wanted_replicas(manifest: JsonObject) -> int:
     """How many replicas the manifest asks for; one where it does not say."""
     return max(0, number(manifest, "spec", "replicas", default=1))
 
@@ -34,7 +34,7 @@ class Replicated:
         remembered = annotation(manifest, HELD_REPLICAS)
         if self.is_held(manifest) and remembered.isdecimal():
             return int(remembered)
-        return wanted(manifest)
+        return wanted_replicas(manifest)
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
         raise NotImplementedError
@@ -44,20 +44,20 @@ class Replicated:
             return manifest
         if self.is_held(manifest):
             return _remember(manifest, counts[REPLICAS])
-        return changed(manifest, ("spec", "replicas"), counts[REPLICAS])
+        return with_value(manifest, ("spec", "replicas"), counts[REPLICAS])
 
     def is_held(self, manifest: JsonObject) -> bool:
-        return bool(annotation(manifest, HELD_REPLICAS)) and wanted(manifest) == 0
+        return bool(annotation(manifest, HELD_REPLICAS)) and wanted_replicas(manifest) == 0
 
     def held(self, manifest: JsonObject) -> JsonObject:
         if self.is_held(manifest):
             return manifest
-        return changed(_remember(manifest, wanted(manifest)), ("spec", "replicas"), 0)
+        return with_value(_remember(manifest, wanted_replicas(manifest)), ("spec", "replicas"), 0)
 
     def released(self, manifest: JsonObject) -> JsonObject:
         if not self.is_held(manifest):
             return manifest
-        released = changed(manifest, ("spec", "replicas"), self.replicas(manifest))
+        released = with_value(manifest, ("spec", "replicas"), self.replicas(manifest))
         released = without(released, "metadata", "annotations", HELD_REPLICAS)
         if not child(released, "metadata", "annotations"):
             released = without(released, "metadata", "annotations")
@@ -68,7 +68,7 @@ class Replicated:
 
 
 def _remember(manifest: JsonObject, count: int) -> JsonObject:
-    return changed(manifest, ("metadata", "annotations", HELD_REPLICAS), str(count))
+    return with_value(manifest, ("metadata", "annotations", HELD_REPLICAS), str(count))
 
 
 def added_up(
@@ -81,7 +81,7 @@ def added_up(
     """
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
-        return copied(parts[0]) if parts else {}
+        return copy_of(parts[0]) if parts else {}
     whole: JsonObject = {
         name: sum(number(part, name) for part in parts)
         for name in counts
@@ -89,12 +89,12 @@ def added_up(
     }
     chosen = []
     for kind, matters in conditions.items():
-        candidates = [entry for entry in (found(part, kind) for part in parts) if entry]
+        candidates = [entry for entry in (find_condition(part, kind) for part in parts) if entry]
         telling = [
             candidate for candidate in candidates if text(candidate, "status") == str(matters)
         ]
         if candidates:
-            chosen.append(copied((telling or candidates)[0]))
+            chosen.append(copy_of((telling or candidates)[0]))
     if chosen:
         whole["conditions"] = chosen
     return whole

@@ -11,8 +11,8 @@ from fairway.api.meta import JsonObject
 from fairway.api.podset import PodSet
 from fairway.kinds import pods
 from fairway.kinds.interface import Observed, Phase, Pod, PodState
-from fairway.kinds.plain import child, listed, name_of, number, text, texts
-from fairway.kinds.replicated import Replicated, added_up, is_current, wanted
+from fairway.kinds.plain import child, maps_at, name_of, number, text, texts
+from fairway.kinds.replicated import Replicated, added_up, is_current, wanted_replicas
 
 POD_SET = "pod"
 POD_INDEX = "apps.kubernetes.io/pod-index"
@@ -43,7 +43,7 @@ class StatefulSet(Replicated):
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
         first = number(manifest, "spec", "ordinals", "start")
-        return [_pod(manifest, first, index) for index in range(wanted(manifest))]
+        return [_pod(manifest, first, index) for index in range(wanted_replicas(manifest))]
 
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         made = [pod for pod in pods if pod.phase not in ("Succeeded", "Failed")]
@@ -63,7 +63,7 @@ class StatefulSet(Replicated):
 
     def read(self, body: JsonObject) -> Observed:
         status = child(body, "status")
-        count, ready = wanted(body), number(status, "readyReplicas")
+        count, ready = wanted_replicas(body), number(status, "readyReplicas")
         updated = number(status, "updatedReplicas")
         # A partition leaves the lower ordinals as they were, on purpose.
         partition = number(body, "spec", "updateStrategy", "rollingUpdate", "partition")
@@ -105,11 +105,11 @@ def _pod(manifest: JsonObject, first: int, index: int) -> Pod:
                 "claimName": f"{text(template, 'metadata', 'name')}-{pod_name}"
             },
         }
-        for template in listed(manifest, "spec", "volumeClaimTemplates")
+        for template in maps_at(manifest, "spec", "volumeClaimTemplates")
     }
     if templates:
         others = [
-            volume for volume in listed(spec, "volumes") if volume.get("name") not in templates
+            volume for volume in maps_at(spec, "volumes") if volume.get("name") not in templates
         ]
         spec["volumes"] = [*others, *templates.values()]
     return Pod(

@@ -17,7 +17,7 @@ from fairway.api.meta import JsonObject
 from fairway.kinds import ranges
 from fairway.kinds.decision import Change, decorate
 from fairway.kinds.job import Job, pod_set_of
-from fairway.kinds.plain import annotation, changed, child, name_of, text, without
+from fairway.kinds.plain import annotation, child, name_of, text, with_value, without
 
 TASKS = "fairway.dev/tasks"
 OFFSET_VARIABLE = "FAIRWAY_TASK_OFFSET"
@@ -52,8 +52,8 @@ def _job(job: JsonObject, begin: int, end: int, retries: int | None) -> JsonObje
         annotations={TASKS: run},
     )
     made = decorate(Job(), job, {pod_set_of(job): change})
-    made = changed(made, ("metadata", "name"), f"{name_of(job)}-{begin}")
-    made = changed(made, ("metadata", "annotations", TASKS), run)
+    made = with_value(made, ("metadata", "name"), f"{name_of(job)}-{begin}")
+    made = with_value(made, ("metadata", "annotations", TASKS), run)
     spec = {
         **child(made, "spec"),
         "completionMode": "Indexed",
@@ -84,11 +84,11 @@ def outcomes(items: Iterable[JsonObject]) -> tuple[str, str]:
         if not tasks:
             continue
         done = ranges.parse(text(job, "status", "completedIndexes"))
-        succeeded.append(ranges.shifted(done, tasks[0][0]))
+        succeeded.append(ranges.shift(done, tasks[0][0]))
         if Job().read(job).phase == "Failed":
             rest = set(ranges.numbers(tasks)) - set(ranges.numbers(succeeded[-1]))
             failed.append(ranges.of(rest))
         else:
             lost = ranges.parse(text(job, "status", "failedIndexes"))
-            failed.append(ranges.shifted(lost, tasks[0][0]))
+            failed.append(ranges.shift(lost, tasks[0][0]))
     return ranges.text(ranges.union(succeeded)), ranges.text(ranges.union(failed))

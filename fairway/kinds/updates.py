@@ -18,8 +18,8 @@ import msgspec
 from fairway.api.meta import JsonObject
 from fairway.kinds.decision import REVISION, Change, decorate
 from fairway.kinds.interface import Kind
-from fairway.kinds.native import cleaned
-from fairway.kinds.plain import changed, child, without
+from fairway.kinds.native import clean_manifest
+from fairway.kinds.plain import child, with_value, without
 from fairway.kinds.registry import KnownKinds
 from fairway.kinds.replicated import REPLICAS
 
@@ -50,7 +50,7 @@ class Pace:
 
 def mark_of(manifests: Sequence[JsonObject], kinds: KnownKinds) -> str:
     """A digest of what pods are made from, which marks them; that of the same template is equal."""
-    plain = [cleaned(manifest) for manifest in manifests]
+    plain = [clean_manifest(manifest) for manifest in manifests]
     if plain:
         first, kind = plain[0], kinds.of(plain[0])
         if kind is not None:
@@ -61,7 +61,7 @@ def mark_of(manifests: Sequence[JsonObject], kinds: KnownKinds) -> str:
     return sha256(_encode(plain)).hexdigest()[:_MARK_LENGTH]
 
 
-def restored(current: JsonObject, revision: JsonObject) -> JsonObject:
+def restore_revision(current: JsonObject, revision: JsonObject) -> JsonObject:
     """An object whose pods are made as in a revision; its counts and its pace stay as they are."""
     kept = (REPLICAS, *_PACE.get(_kind_of(current), ()))
     spec, own = child(revision, "spec"), child(current, "spec")
@@ -79,7 +79,7 @@ def step_most(manifest: JsonObject) -> int | None:
     return 1 if _kind_of(manifest) == ("apps/v1", "StatefulSet") else None
 
 
-def paced(kind: Kind, manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
+def with_pace(kind: Kind, manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
     """The manifest with a mark on its pods, and with the pace that was decided on."""
     if pace.mark:
         names = {pod_set.name for pod_set in kind.pod_sets(manifest)}
@@ -95,7 +95,7 @@ def _deployment(manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
         return manifest
     rolling = {"maxUnavailable": pace.allowance, "maxSurge": 0}
     strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
-    return changed(manifest, ("spec", "strategy"), strategy)
+    return with_value(manifest, ("spec", "strategy"), strategy)
 
 
 def _stateful_set(manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
@@ -103,7 +103,7 @@ def _stateful_set(manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject
     own = child(manifest, "spec", "updateStrategy", "rollingUpdate")
     rolling = {**own, "partition": _partition(pace, replicas)}
     strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
-    return changed(manifest, ("spec", "updateStrategy"), strategy)
+    return with_value(manifest, ("spec", "updateStrategy"), strategy)
 
 
 def _leader_worker_set(manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
@@ -112,7 +112,7 @@ def _leader_worker_set(manifest: JsonObject, pace: Pace, replicas: int) -> JsonO
     if pace.allowance:
         rolling |= {"maxUnavailable": pace.allowance, "maxSurge": 0}
     strategy = {"type": "RollingUpdate", "rollingUpdateConfiguration": rolling}
-    return changed(manifest, ("spec", "rolloutStrategy"), strategy)
+    return with_value(manifest, ("spec", "rolloutStrategy"), strategy)
 
 
 def _partition(pace: Pace, replicas: int) -> int:

@@ -15,15 +15,15 @@ from fairway.kinds import dependencies, pods, volcano_plugins
 from fairway.kinds.conditions import earliest, latest, moment
 from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
 from fairway.kinds.plain import (
-    changed,
     child,
-    copied,
-    listed,
+    copy_of,
+    maps_at,
     name_of,
     namespace_of,
     number,
     text,
     texts,
+    with_value,
 )
 from fairway.kinds.volcano_plugins import pod_name, task_name
 
@@ -72,7 +72,7 @@ class VolcanoJob:
     name: str = "Job"
 
     def faults(self, manifest: JsonObject) -> list[str]:
-        tasks = listed(manifest, "spec", "tasks")
+        tasks = maps_at(manifest, "spec", "tasks")
         if not tasks:
             return ["spec.tasks: a job needs at least one task"]
         faults = []
@@ -99,29 +99,29 @@ class VolcanoJob:
                 _replicas(task),
                 least_count=least[index] if least[index] < _replicas(task) else None,
             )
-            for index, task in enumerate(listed(manifest, "spec", "tasks"))
+            for index, task in enumerate(maps_at(manifest, "spec", "tasks"))
         )
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
         return {
             task_name(task, index): child(task, "template")
-            for index, task in enumerate(listed(manifest, "spec", "tasks"))
+            for index, task in enumerate(maps_at(manifest, "spec", "tasks"))
         }
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
         """Other numbers of replicas; what must be there at least never exceeds what there is."""
         tasks = []
-        for index, task in enumerate(listed(manifest, "spec", "tasks")):
+        for index, task in enumerate(maps_at(manifest, "spec", "tasks")):
             count = counts.get(task_name(task, index))
             if count is not None:
                 task = {**task, "replicas": count}  # noqa: PLW2901  # the task, changed
                 if "minAvailable" in task:
                     task["minAvailable"] = min(number(task, "minAvailable"), count)
             tasks.append(task)
-        manifest = changed(manifest, ("spec", "tasks"), tasks)
+        manifest = with_value(manifest, ("spec", "tasks"), tasks)
         total = sum(_replicas(task) for task in tasks)
         if number(manifest, "spec", "minAvailable") > total:
-            manifest = changed(manifest, ("spec", "minAvailable"), total)
+            manifest = with_value(manifest, ("spec", "minAvailable"), total)
         return manifest
 
     def is_held(self, manifest: JsonObject) -> bool:
@@ -136,7 +136,7 @@ class VolcanoJob:
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
         return [
             _pod(manifest, task, task_name(task, position), index)
-            for position, task in enumerate(listed(manifest, "spec", "tasks"))
+            for position, task in enumerate(maps_at(manifest, "spec", "tasks"))
             for index in range(_replicas(task))
         ]
 
@@ -148,7 +148,7 @@ class VolcanoJob:
         state = child(status, "state")
         phase = _PHASES.get(text(state, "phase"), "Pending")
         succeeded, running = number(status, "succeeded"), number(status, "running")
-        total = sum(_replicas(task) for task in listed(body, "spec", "tasks"))
+        total = sum(_replicas(task) for task in maps_at(body, "spec", "tasks"))
         is_trouble = phase in ("Failed", "Suspended") or text(state, "phase") == "Restarting"
         return Observed(
             phase=phase,
@@ -167,7 +167,7 @@ class VolcanoJob:
         """Those of its pods, and claims that the job names; one it describes is made for it."""
         claims = [
             dependencies.claim(text(volume, "volumeClaimName"))
-            for volume in listed(manifest, "spec", "volumes")
+            for volume in maps_at(manifest, "spec", "volumes")
             if not child(volume, "volumeClaim")
         ]
         of_pods = dependencies.of_templates(self.templates(manifest).values())
@@ -184,7 +184,7 @@ def _least(manifest: JsonObject) -> list[int]:
     A task may say so itself. Else the job's own minimum counts: what may lack is taken from the
     last tasks first, as those that lead are written first.
     """
-    tasks = listed(manifest, "spec", "tasks")
+    tasks = maps_at(manifest, "spec", "tasks")
     least = [
         min(_replicas(task), number(task, "minAvailable", default=_replicas(task)))
         for task in tasks
@@ -204,11 +204,11 @@ def _least(manifest: JsonObject) -> list[int]:
 def _pod(job: JsonObject, task: JsonObject, task_called: str, index: int) -> Pod:
     template = child(task, "template")
     name = pod_name(job, task_called, index)
-    spec = copied(child(template, "spec"))
+    spec = copy_of(child(template, "spec"))
     scheduler = text(job, "spec", "schedulerName", default="volcano")
     spec.setdefault("schedulerName", scheduler)
     queue = text(job, "spec", "queue", default="default")
-    for position, volume in enumerate(listed(job, "spec", "volumes")):
+    for position, volume in enumerate(maps_at(job, "spec", "volumes")):
         _mount(spec, volume, f"{name_of(job)}-volume-{position}")
     volcano_plugins.apply(job, spec, task=task_called, index=index)
     labels = {
@@ -247,10 +247,10 @@ def _mount(spec: JsonObject, volume: JsonObject, name: str) -> None:
     """Gives a pod a volume of the job."""
     claim = text(volume, "volumeClaimName") or name
     own = {"name": name, "persistentVolumeClaim": {"claimName": claim}}
-    spec["volumes"] = [*listed(spec, "volumes"), own]
-    for container in listed(spec, "containers"):
+    spec["volumes"] = [*maps_at(spec, "volumes"), own]
+    for container in maps_at(spec, "containers"):
         mount = {"name": name, "mountPath": text(volume, "mountPath")}
-        container["volumeMounts"] = [*listed(container, "volumeMounts"), mount]
+        container["volumeMounts"] = [*maps_at(container, "volumeMounts"), mount]
 
 
 def _play(job: JsonObject, states: Sequence[PodState], now: float) -> JsonObject:
@@ -281,12 +281,12 @@ def _play(job: JsonObject, states: Sequence[PodState], now: float) -> JsonObject
 
 def _minimum(job: JsonObject) -> int:
     """Its own minimum; all pods where it has none."""
-    total = sum(_replicas(task) for task in listed(job, "spec", "tasks"))
+    total = sum(_replicas(task) for task in maps_at(job, "spec", "tasks"))
     return number(job, "spec", "minAvailable") or total
 
 
 def _phase(job: JsonObject, counts: Counter[str], by_task: Mapping[str, Counter[str]]) -> str:
-    tasks = listed(job, "spec", "tasks")
+    tasks = maps_at(job, "spec", "tasks")
     total = sum(_replicas(task) for task in tasks)
     enough = child(job, "spec").get("minSuccess")
     if isinstance(enough, int) and counts["succeeded"] >= enough:
@@ -310,7 +310,7 @@ def _merge(statuses: Mapping[str, JsonObject]) -> JsonObject:
     """Counts add up; the worst state of all parts is that of the whole."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
-        return copied(parts[0]) if parts else {}
+        return copy_of(parts[0]) if parts else {}
     worst = min(parts, key=lambda part: _rank(text(part, "state", "phase")))
     by_task: dict[str, Counter[str]] = {}
     for part in parts:

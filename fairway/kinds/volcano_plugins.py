@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping
 
 from fairway.api.meta import JsonObject
-from fairway.kinds.plain import child, listed, name_of, number, text
+from fairway.kinds.plain import child, maps_at, name_of, number, text
 
 _PYTORCH_PORT = 23456
 _TENSORFLOW_PORT = 2222
@@ -43,8 +43,8 @@ def apply(job: JsonObject, spec: JsonObject, *, task: str, index: int) -> None:
     for name, give in _VARIABLES.items():
         if name in plugins:
             variables.update(give(job, _flags(plugins[name]), task, index))
-    for container in (*listed(spec, "containers"), *listed(spec, "initContainers")):
-        own = listed(container, "env")
+    for container in (*maps_at(spec, "containers"), *maps_at(spec, "initContainers")):
+        own = maps_at(container, "env")
         names = {entry.get("name") for entry in own}
         added = [{"name": key, "value": value} for key, value in variables.items()]
         container["env"] = [*own, *(entry for entry in added if entry["name"] not in names)]
@@ -52,8 +52,8 @@ def apply(job: JsonObject, spec: JsonObject, *, task: str, index: int) -> None:
 
 def completing_task(job: JsonObject) -> str:
     """The task whose completion ends the whole job, by its policies; empty where none does."""
-    for index, task in enumerate(listed(job, "spec", "tasks")):
-        for policy in listed(task, "policies"):
+    for index, task in enumerate(maps_at(job, "spec", "tasks")):
+        for policy in maps_at(task, "policies"):
             events = [policy.get("event"), *(policy.get("events") or ())]
             if "TaskCompleted" in events and policy.get("action") in _COMPLETES:
                 return task_name(task, index)
@@ -71,7 +71,7 @@ def _flags(arguments: object) -> dict[str, str]:
 
 def hosts(job: JsonObject, task: str) -> list[str]:
     """The host names of a task's pods."""
-    for position, value in enumerate(listed(job, "spec", "tasks")):
+    for position, value in enumerate(maps_at(job, "spec", "tasks")):
         if task_name(value, position) != task:
             continue
         own = text(value, "template", "spec", "hostname")
@@ -84,7 +84,7 @@ def hosts(job: JsonObject, task: str) -> list[str]:
 
 
 def _tasks(job: JsonObject) -> list[str]:
-    return [task_name(task, index) for index, task in enumerate(listed(job, "spec", "tasks"))]
+    return [task_name(task, index) for index, task in enumerate(maps_at(job, "spec", "tasks"))]
 
 
 def _env(job: JsonObject, flags: Mapping[str, str], task: str, index: int) -> dict[str, str]:

@@ -95,12 +95,12 @@ def query(engine: Engine, signal: Signal, labels: str) -> str | None:
     return None if known is None else known.replace(_PLACE, labels)
 
 
-def matching(labels: Mapping[str, str]) -> str:
+def match_labels(labels: Mapping[str, str]) -> str:
     """Labels as PromQL matches them, by value."""
-    return ",".join(f"{name}={quoted(labels[name])}" for name in sorted(labels))
+    return ",".join(f"{name}={quote(labels[name])}" for name in sorted(labels))
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Text as PromQL writes it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

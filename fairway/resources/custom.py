@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fairway.api.errors import FieldError, forbidden, required
+from fairway.api.errors import FieldError, forbidden, required_field
 from fairway.resources.conversion import converter
 from fairway.resources.metadata import metadata_node
 from fairway.resources.resource import Column, Resource, ScalePaths
@@ -139,7 +139,7 @@ def schema_faults(definition: JsonObject) -> list[FieldError]:
         path = f"spec.versions[{index}].schema.openAPIV3Schema"
         openapi = (version.get("schema") or {}).get("openAPIV3Schema")
         if not isinstance(openapi, dict):
-            faults.append(required(path, "schemas are required"))
+            faults.append(required_field(path, "schemas are required"))
             continue
         field_errors = list(_structural_faults(openapi, path))
         faults.extend(field_errors)
@@ -155,7 +155,9 @@ def _structural_faults(schema: JsonObject, path: str) -> list[FieldError]:
         "x-kubernetes-int-or-string"
     )
     if not schema.get("type") and not is_free:
-        faults.append(required(f"{path}.type", "must not be empty for specified object fields"))
+        faults.append(
+            required_field(f"{path}.type", "must not be empty for specified object fields")
+        )
     if "$ref" in schema:
         faults.append(forbidden(f"{path}.$ref", "must not be set"))
     if schema.get("properties") and isinstance(schema.get("additionalProperties"), dict):

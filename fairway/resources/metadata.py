@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fairway.api.errors import FieldError, invalid, required, too_long, wrong_type
+from fairway.api.errors import FieldError, invalid, required_field, too_long, wrong_type
 from fairway.api.selectors import is_label_key, is_label_value
 from fairway.schema.node import JsonObject, Node
 
@@ -88,7 +88,7 @@ def metadata_faults(
     faults: list[FieldError] = []
     name = metadata.get("name")
     if not name:
-        faults.append(required("metadata.name", "name or generateName is required"))
+        faults.append(required_field("metadata.name", "name or generateName is required"))
     else:
         faults.extend(name_faults("metadata.name", name, name_rule))
     faults.extend(_label_faults(metadata.get("labels") or {}))

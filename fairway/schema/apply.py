@@ -33,7 +33,7 @@ from fairway.schema.fieldset import (
 )
 from fairway.schema.merge import merge, remove, with_named_fields
 from fairway.schema.node import JsonObject, Node
-from fairway.schema.ownership import reconciled, strip
+from fairway.schema.ownership import reconcile, strip
 from fairway.schema.structure import ShapeError
 
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -91,7 +91,7 @@ def _owners_of(live: JsonObject | None, node: Node) -> Owners:
     except ValueError as error:
         raise BadRequest(f"failed to decode managed fields: {error}") from None
     return {
-        owner: Owned(reconciled(owned.fields, node), owned.api_version, owned.time)
+        owner: Owned(reconcile(owned.fields, node), owned.api_version, owned.time)
         for owner, owned in owners.items()
     }
 

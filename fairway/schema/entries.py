@@ -119,7 +119,7 @@ def taken_from(owners: Owners, fields: Iterable[Tree], *, besides: Owner | None 
     return out
 
 
-def capped(owners: Owners) -> Owners:
+def cap(owners: Owners) -> Owners:
     """The owners with the oldest plain updates of a version put into one, where there are many."""
     updaters = [pair for pair in owners.items() if pair[0].operation == UPDATE]
     surplus = len(updaters) - _UPDATE_OWNERS_MAX

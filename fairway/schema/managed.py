@@ -16,7 +16,7 @@ from fairway.schema.entries import (
     Owned,
     Owner,
     Owners,
-    capped,
+    cap,
     read_owners,
     taken_from,
     write_entry,
@@ -68,7 +68,7 @@ def after_update(
         before = owners.get(owner)
         fields = union(mine, before.fields) if before else mine
         owners[owner] = Owned(fields, api_version, time)
-    return write_owners(capped(owners))
+    return write_owners(cap(owners))
 
 
 def _give(new: JsonObject) -> Any:

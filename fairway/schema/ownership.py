@@ -47,7 +47,7 @@ def strip(fields: Tree) -> Tree:
     return out
 
 
-def reconciled(fields: Tree, node: Node, *, is_object: bool = True) -> Tree:
+def reconcile(fields: Tree, node: Node, *, is_object: bool = True) -> Tree:
     """A set brought up to a schema that has since made a map or a list one piece."""
     out: Tree = {}
     for element, branch in fields.items():
@@ -60,7 +60,7 @@ def reconciled(fields: Tree, node: Node, *, is_object: bool = True) -> Tree:
         else:
             part = node.items or ANY
         whole = part.map_type == "atomic" or (part.type == "array" and is_atomic_list(part))
-        out[element] = {} if whole else reconciled(branch, part, is_object=False)
+        out[element] = {} if whole else reconcile(branch, part, is_object=False)
     return out
 
 

@@ -99,26 +99,26 @@ def _merge_key(out: JsonObject, key: str, value: Any, node: Node) -> None:
     elif isinstance(before, list) and isinstance(value, list):
         out[key] = _merge_list(before, value, node)
     else:
-        kept, clean = cleaned(value)
+        kept, clean = clean_value(value)
         if kept:
             out[key] = clean
         else:
             out.pop(key, None)
 
 
-def cleaned(value: Any) -> tuple[bool, Any]:
+def clean_value(value: Any) -> tuple[bool, Any]:
     """Whether a value that meets nothing to merge with is kept, and what of it."""
     if isinstance(value, dict):
         if _PATCH in value:
             return False, None
         parts = {
-            key: cleaned(part)
+            key: clean_value(part)
             for key, part in value.items()
             if part is not None and not _is_any_directive(key)
         }
         return True, {key: part for key, (kept, part) in parts.items() if kept}
     if isinstance(value, list):
-        return True, [part for kept, part in map(cleaned, value) if kept]
+        return True, [part for kept, part in map(clean_value, value) if kept]
     return True, value
 
 
@@ -139,7 +139,7 @@ def _among(item: Any, values: list[Any]) -> bool:
 
 def _merge_list(original: list[Any], patch: list[Any], node: Node) -> list[Any]:
     if "merge" not in node.patch_strategies:
-        return [part for kept, part in map(cleaned, patch) if kept]
+        return [part for kept, part in map(clean_value, patch) if kept]
     if not original and not patch:
         return original
     if not _holds_maps(original + patch):
@@ -200,7 +200,7 @@ def _directed_items(original: list[Any], patch: list[Any], key: str) -> tuple[li
             case other if other is not _itself:
                 raise Invalid(f"unknown patch type: {other} in map: {show_value(item)}")
     return (
-        ([part for kept, part in map(cleaned, plain) if kept], [])
+        ([part for kept, part in map(clean_value, plain) if kept], [])
         if replaces
         else (
             original,
@@ -215,7 +215,7 @@ def _merge_item(merged: list[Any], item: JsonObject, key: str, node: Node) -> No
         if key in value and same(value[key], wanted):
             merged[position] = _merge_map(value, item, node)
             return
-    merged.append(cleaned(item)[1])
+    merged.append(clean_value(item)[1])
 
 
 def _merge_ordered(out: JsonObject, field: str, patch: JsonObject, order: Any, node: Node) -> None:
@@ -234,7 +234,7 @@ def _merge_ordered(out: JsonObject, field: str, patch: JsonObject, order: Any, n
         return
     merged = before or []
     if change is not None:
-        merged = _merge_list(before, change, node) if before is not None else cleaned(change)[1]
+        merged = _merge_list(before, change, node) if before is not None else clean_value(change)[1]
     out[field] = _in_order(merged, order, before or [], identity)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.equality import same
-from fairway.api.errors import FieldError, duplicate, readable, required, wrong_type
+from fairway.api.errors import FieldError, duplicate, readable, required_field, wrong_type
 from fairway.schema.acceptance import accepts_of
 from fairway.schema.limits import limits_of
 from fairway.schema.node import JsonObject, Node
@@ -168,11 +168,11 @@ def _walk_object(
                 _walk(value[name], shape_of(node.properties[name]), prefix + name, findings)
     for name in node.required:
         if name not in value:
-            findings.faults.append(required(prefix + name))
+            findings.faults.append(required_field(prefix + name))
     if node.embedded_resource:
         for name in ("apiVersion", "kind"):
             if not value.get(name) and name not in node.required:
-                findings.faults.append(required(prefix + name, "must not be empty"))
+                findings.faults.append(required_field(prefix + name, "must not be empty"))
     for check in shape.checks:
         check(value, path, findings.faults)
 
@@ -298,7 +298,7 @@ def _wanted(node: Node) -> str:
     return "integer,string" if node.int_or_string else node.type
 
 
-def unchanged(fault: FieldError, new: JsonObject, old: JsonObject) -> bool:
+def is_unchanged(fault: FieldError, new: JsonObject, old: JsonObject) -> bool:
     """Whether a fault concerns a value that the object had before, and may keep."""
     if fault.type == "FieldValueRequired":
         path, _, _ = fault.path.rpartition(".")

@@ -155,7 +155,7 @@ class Api:
         if identity is None:
             self.metrics.authentication_failed()
             raise Unauthorized("Unauthorized")
-        return identity if within is None else read_only.marked(identity)
+        return identity if within is None else read_only.mark_read_only(identity)
 
     async def _known(self, token: str) -> Identity | None:
         """Who a token stands for, by the first who knows it; one who is away stops no other."""

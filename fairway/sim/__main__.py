@@ -21,7 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
 
-from fairway.sim.run import Result, prepared, simulate, simulate_last
+from fairway.sim.run import Result, prepare, simulate, simulate_last
 
 _SEEDS_APART = 1_000  # between two versions whose numbers are neighbours
 _VERSIONS = 1_000_000_000
@@ -127,7 +127,7 @@ def _results(seeds: range, jobs: int) -> Iterator[Result]:
         return
     # What all seeds begin with is made once, here. Each seed then has a process to itself: what it
     # leaves behind, which makes the next slower, goes with the process and is never collected.
-    prepared()
+    prepare()
     with get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
         yield from pool.imap_unordered(simulate_last, seeds)
 

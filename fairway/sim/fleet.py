@@ -120,7 +120,7 @@ class Wish:
     uid: str = ""
 
 
-def drawn(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
+def draw_workload(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
     """A workload such as users make them, by chance."""
     mode = chance.choices(("Gang", "Divided", "Independent"), (12, 1, 2))[0]
     lost = chance.choice((None, None, "Wait", "StopAndMove", "StopAndMove", "AllowDuplicate"))

@@ -87,14 +87,14 @@ class _Complaints(logging.Handler):
 
 def simulate(seed: int, *, keeps_lines: bool = False) -> Result:
     """Runs a seed."""
-    prepared()
+    prepare()
     with _without_collector():
         return _simulate(seed, keeps_lines=keeps_lines)
 
 
 def simulate_last(seed: int) -> Result:
     """Runs the only seed of a process, which ends then: what is left need not be collected."""
-    prepared()
+    prepare()
     gc.disable()
     return _simulate(seed, keeps_lines=False)
 
@@ -161,7 +161,7 @@ class Simulation:
     async def run(self) -> Mapping[str, int]:
         """Lets everything happen, then lets it come to rest; how many ended in which phase."""
         store = EmbeddedStore(
-            MemoryJournal(prepared()),
+            MemoryJournal(prepare()),
             standard_catalogue(),
             clock=self._time,
             chance=self._chance("store"),
@@ -245,7 +245,7 @@ class Simulation:
 
 
 @cache
-def prepared() -> tuple[Row, ...]:
+def prepare() -> tuple[Row, ...]:
     """What every hub holds from the start; made once, since it is the same for all seeds."""
     journal, time = MemoryJournal(), Time(START - 60)
 

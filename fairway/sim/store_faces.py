@@ -18,7 +18,7 @@ from typing import NoReturn, TypeVar
 
 from fairway.api.errors import ApiError, Conflict, Expired, Timeout, Unavailable
 from fairway.api.meta import JsonObject
-from fairway.kinds.plain import copied
+from fairway.kinds.plain import copy_of
 from fairway.sim.log import Log
 from fairway.sim.time import Gate, Time
 from fairway.store.interface import (
@@ -157,7 +157,7 @@ class StoreFace:
     async def create(
         self, kind: ResourceKey, body: JsonObject, *, namespace: str = "", write: Write
     ) -> Stored:
-        body = copied(body)
+        body = copy_of(body)
         return await self._write(
             kind, body, "", lambda: self._store.create(kind, body, namespace=namespace, write=write)
         )
@@ -171,7 +171,7 @@ class StoreFace:
         subresource: str = "",
         write: Write,
     ) -> Stored:
-        body = copied(body)
+        body = copy_of(body)
         return await self._write(
             kind,
             body,

@@ -63,7 +63,7 @@ class Users:
     async def _submit(self) -> None:
         for _ in range(self._chance.choice((1, 1, 1, 1, 3))):
             name = self._name()
-            wish, body = fleet.drawn(name, self._chance)
+            wish, body = fleet.draw_workload(name, self._chance)
             is_many = sum(wish.mode == "Divided" for wish in self._live()) >= _SERVICES_MOST
             if wish.mode == "Divided" and is_many:
                 continue

@@ -68,7 +68,7 @@ def read(
     """
     spec = cluster.spec
     reports = newest(reports)
-    away = avoided(cluster, now)
+    away = avoided_nodes(cluster, now)
     source = (spec.profile, spec.simulated.node_pools if spec.simulated else ())
     columns = [report.spec.nodes for report in reports]
     if (
@@ -99,7 +99,7 @@ def read(
     )
 
 
-def avoided(cluster: Cluster, now: float) -> frozenset[str]:
+def avoided_nodes(cluster: Cluster, now: float) -> frozenset[str]:
     """Nodes that are set aside for now, or are given back."""
     leaving = (node.name for node in cluster.status.leaving_nodes)
     aside = (

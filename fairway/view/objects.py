@@ -24,7 +24,7 @@ from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kinds.volumes import BOUND_IN, CLAIM
 from fairway.view import clusters, policies, queues, workloads
-from fairway.view.seen_pods import bind, joined, running, unclaimed, work_of
+from fairway.view.seen_pods import as_running, bind, join_strays, unclaimed_pods, work_of
 from fairway.view.workloads import Defaults
 
 _GROUPS = (GROUP, KINDS_GROUP)
@@ -215,13 +215,13 @@ class Objects:
         result.update(assumed or {})
         seen = {name: reading.seen for name, reading in readings.items()}
         strays = {
-            name: {work: unclaimed(some) for work, some in works.items()}
+            name: {work: unclaimed_pods(some) for work, some in works.items()}
             for name, works in seen.items()
         }
         heard = [name for name, reading in readings.items() if reading.is_heard]
         for key in sorted(result):
             work = work_of(key)
-            result[key] = running(result[key], (name for name in heard if work in seen[name]))
+            result[key] = as_running(result[key], (name for name in heard if work in seen[name]))
             result[key], left = bind(result[key], seen)
             for name in left.keys() & strays.keys():
                 strays[name][work_of(key)] = left[name]
@@ -235,7 +235,7 @@ class Objects:
             },
             clusters={name: reading.cluster for name, reading in readings.items()},
             workloads={key: result[key] for key in sorted(result)},
-            strays={name: joined(some) for name, some in strays.items() if joined(some)},
+            strays={name: join_strays(some) for name, some in strays.items() if join_strays(some)},
             settings=settings_of(self.fleet),
             default_policy=policies.DEFAULT,
         )

@@ -16,7 +16,7 @@ import numpy as np
 from fairway.api.cluster import Profile
 from fairway.api.meta import Taint
 from fairway.api.report import AmountColumn, ClusterReport, NodeColumns, PodCounts
-from fairway.api.report_changes import applied, fits
+from fairway.api.report_changes import apply_changes, fits
 from fairway.core import model, nodes
 from fairway.view.queues import request_of
 
@@ -62,7 +62,7 @@ def newest(reports: Iterable[ClusterReport]) -> tuple[ClusterReport, ...]:
             later = [
                 difference for difference in differences.get(chunk, ()) if fits(whole, difference)
             ]
-            result.append(applied(whole, max(later, key=_age)) if later else whole)
+            result.append(apply_changes(whole, max(later, key=_age)) if later else whole)
     return tuple(result)
 
 

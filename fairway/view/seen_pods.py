@@ -81,7 +81,7 @@ def bind(
     return bound, strays
 
 
-def running(workload: Workload, clusters: Iterable[str]) -> Workload:
+def as_running(workload: Workload, clusters: Iterable[str]) -> Workload:
     """A workload that holds nothing, with the first of the clusters where pods of it run."""
     where = min(clusters, default="")
     if workload.held is not None or workload.releasing or where == workload.runs_in:
@@ -109,7 +109,7 @@ def _bound(slot: _Slot) -> Placed:
     return slot.placed if slot.is_bound else replace(slot.placed, bound=slot.bound)
 
 
-def unclaimed(items: Iterable[SeenPods]) -> tuple[Stray, ...]:
+def unclaimed_pods(items: Iterable[SeenPods]) -> tuple[Stray, ...]:
     """All pods of a work that nobody claims."""
     strays = []
     for other in items:
@@ -124,6 +124,6 @@ def stray(requests: Request, pods: Mapping[int, int]) -> Stray:
     return Stray(requests=requests, pods=dict(sorted(pods.items())))
 
 
-def joined(by_work: Mapping[str, tuple[Stray, ...]]) -> tuple[Stray, ...]:
+def join_strays(by_work: Mapping[str, tuple[Stray, ...]]) -> tuple[Stray, ...]:
     """The strays of a cluster, in order of the works."""
     return tuple(stray for work in sorted(by_work) for stray in by_work[work])

@@ -21,11 +21,18 @@ from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.core.plan import Plan
 from fairway.core.snapshot import Change, Facts, Snapshot, is_same_quota
-from fairway.core.transitions import decided
+from fairway.core.transitions import apply_plan
 from fairway.view import clusters, policies, queues, workloads
 from fairway.view.objects import Objects, Touched, settings_of
 from fairway.view.reports import SeenWorks
-from fairway.view.seen_pods import bind, clusters_of, joined, running, unclaimed, work_of
+from fairway.view.seen_pods import (
+    as_running,
+    bind,
+    clusters_of,
+    join_strays,
+    unclaimed_pods,
+    work_of,
+)
 from fairway.view.selectors import ClusterFacts
 
 
@@ -118,7 +125,7 @@ class View:
     def assume(self, plan: Plan) -> None:
         """A plan was decided: what it claims counts, until the objects tell."""
         self._refresh_workloads()
-        for key, workload in decided(self._workloads, plan).items():
+        for key, workload in apply_plan(self._workloads, plan).items():
             stored = self._objects.workloads.get(key)
             if stored is not None:
                 version = stored.metadata.resource_version
@@ -223,7 +230,11 @@ class View:
                 policies=self._policies,
                 clusters={name: self._readings[name].cluster for name in sorted(self._readings)},
                 workloads=dict(self._workloads),
-                strays={name: joined(some) for name, some in self._strays.items() if joined(some)},
+                strays={
+                    name: join_strays(some)
+                    for name, some in self._strays.items()
+                    if join_strays(some)
+                },
                 settings=self._settings,
                 default_policy=policies.DEFAULT,
             )
@@ -244,7 +255,7 @@ class View:
                     name: self._readings[name].cluster if name in self._readings else None
                     for name in changed.clusters
                 },
-                strays={name: joined(self._strays.get(name, {})) for name in changed.strays},
+                strays={name: join_strays(self._strays.get(name, {})) for name in changed.strays},
                 policies=self._policies if changed.has_policies else None,
                 settings=self._settings if changed.has_settings else None,
                 queues={name: self._queues[name] for name in changed.queues},
@@ -277,7 +288,7 @@ class View:
             if (cluster.status.avoided_nodes or cluster.status.stock)
             and name in self._readings
             and (self._readings[name].away, self._readings[name].doubts)
-            != (clusters.avoided(cluster, now), clusters.doubts(cluster, now))
+            != (clusters.avoided_nodes(cluster, now), clusters.doubts(cluster, now))
         }
         unbound: set[str] = set()
         for name in sorted(self._stale_clusters | timed):
@@ -315,7 +326,7 @@ class View:
             if work in holders:
                 unbound.add(holders[work])
             else:
-                self._leave(cluster, work, unclaimed(seen.get(work, ())))
+                self._leave(cluster, work, unclaimed_pods(seen.get(work, ())))
         return unbound
 
     def _look_for_running(
@@ -364,12 +375,12 @@ class View:
         if workload is not None and (workload.held or workload.releasing):
             workload, strays = bind(workload, self._seen)
         elif workload is not None:
-            workload = running(workload, self._runs_in.get(work, ()))
+            workload = as_running(workload, self._runs_in.get(work, ()))
         for cluster in (clusters_of(before) if before is not None else set()) - strays.keys():
             del self._holders[cluster][work]
             if not self._holders[cluster]:
                 del self._holders[cluster]
-            self._leave(cluster, work, unclaimed(self._seen.get(cluster, {}).get(work, ())))
+            self._leave(cluster, work, unclaimed_pods(self._seen.get(cluster, {}).get(work, ())))
         for cluster, some in strays.items():
             self._holders.setdefault(cluster, {})[work] = key
             self._leave(cluster, work, some)

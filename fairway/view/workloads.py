@@ -11,7 +11,7 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.names import OVER
 from fairway.api.podset import Alternative, PodSet
 from fairway.api.queue import Queue
-from fairway.api.submission import SUBMITTED_BY, Submission, refusing
+from fairway.api.submission import SUBMITTED_BY, Submission, refusing_queue
 from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.kinds import growth, ranges
@@ -165,7 +165,7 @@ def _refused_by(workload: Workload, queue: str, defaults: Defaults) -> str:
         note=annotations.get(SUBMITTED_BY),
         creator=annotations.get(CREATED_BY, ""),
     )
-    return refusing(((name, spec.submitters) for name, spec in line), submission)
+    return refusing_queue(((name, spec.submitters) for name, spec in line), submission)
 
 
 def _policy(workload: Workload, queue: str, defaults: Defaults) -> str:

@@ -25,7 +25,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.codec import decode, to_plain
 from fairway.api.errors import NotFound, Unavailable
 from fairway.api.report import ClusterReport, WorkState
-from fairway.api.report_changes import applied, fits
+from fairway.api.report_changes import apply_changes, fits
 from fairway.api.work import Work
 from fairway.clock import VirtualClock
 from fairway.kinds.registry import built_in
@@ -218,7 +218,7 @@ class Stage:
         found = [decode(item.raw, ClusterReport) for item in listing.items]
         wholes = [item for item in found if item.spec.since_sequence is None]
         return [
-            applied(item, next((other for other in found if fits(item, other)), None))
+            apply_changes(item, next((other for other in found if fits(item, other)), None))
             for item in sorted(wholes, key=lambda entry: entry.spec.chunk)
         ]
 

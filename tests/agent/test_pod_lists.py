@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairway.agent.drivers.interface import PodPhase, PodSeen
-from fairway.agent.pod_lists import listed
+from fairway.agent.pod_lists import page_of
 
 
 def pod(name: str, phase: PodPhase = "Ready") -> PodSeen:
@@ -25,7 +25,7 @@ PAGES = {
 
 @pytest.mark.parametrize(("after", "most", "names", "more"), PAGES.values(), ids=PAGES.keys())
 def test_a_page_has(after: str, most: int, names: list[str | int], more: bool) -> None:
-    found = listed(MANY, after=after, most=most)
+    found = page_of(MANY, after=after, most=most)
     wanted = [name if isinstance(name, str) else f"train-{name}" for name in names]
     assert ([pod.name for pod in found.pods], found.more) == (wanted, more)
     assert found.phases == {"Failed": 1, "Ready": 5}
@@ -33,4 +33,4 @@ def test_a_page_has(after: str, most: int, names: list[str | int], more: bool) -
 
 def test_a_message_without_end_is_cut() -> None:
     long = PodSeen(name="a", pod_set="pod", attempt=1, phase="Failed", message="no " * 1000)
-    assert len(listed([long]).pods[0].message) == 500
+    assert len(page_of([long]).pods[0].message) == 500

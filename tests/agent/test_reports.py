@@ -10,7 +10,7 @@ from fairway.agent.drivers.interface import NodeSeen, Observation, PodSeen, Work
 from fairway.agent.reports import Reports
 from fairway.api.amounts import Quantity
 from fairway.api.report import ClusterReport, WorkState
-from fairway.api.report_changes import applied, fits, ordered
+from fairway.api.report_changes import apply_changes, fits, in_order
 
 NAMES = [f"team.w{number}" for number in range(6)]
 NODES = [f"n{number}" for number in range(5)]
@@ -59,7 +59,7 @@ class Reader:
     def whole(self) -> ClusterReport:
         (whole,) = (item for item in self.by_name.values() if item.spec.since_sequence is None)
         changes = next((item for item in self.by_name.values() if fits(whole, item)), None)
-        return applied(whole, changes)
+        return apply_changes(whole, changes)
 
 
 def requests(_work: str, _pod_set: str) -> dict[str, Quantity]:
@@ -100,9 +100,9 @@ def test_the_hub_always_has_what_was_last_seen(
         if wanted is None:
             continue
         found = reader.whole().spec
-        assert found.nodes == ordered(wanted).spec.nodes
-        assert found.works == ordered(wanted).spec.works
-        assert found.states == ordered(wanted).spec.states
+        assert found.nodes == in_order(wanted).spec.nodes
+        assert found.works == in_order(wanted).spec.works
+        assert found.states == in_order(wanted).spec.states
 
 
 def test_a_small_change_is_a_small_report() -> None:

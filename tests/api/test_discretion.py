@@ -12,7 +12,7 @@ from fairway.api.discretion import (
     discreet,
     discreet_explanation,
     everywhere,
-    told,
+    mention,
     within,
 )
 from fairway.api.explanations import Explanation
@@ -136,7 +136,7 @@ def test_an_answer_that_is_shared_by_several_callers_is_not_changed() -> None:
 
 
 def test_what_is_hidden_already_stays_hidden() -> None:
-    assert told(ANOTHER, MAY) == ANOTHER
+    assert mention(ANOTHER, MAY) == ANOTHER
     once = discreet({"heads": ["theirs/zebra", "ours/a"]}, MAY)
     assert discreet(once, MAY) == once
 

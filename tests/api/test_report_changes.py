@@ -25,7 +25,7 @@ from fairway.api.report import (
     WorkPods,
     WorkState,
 )
-from fairway.api.report_changes import applied, difference, fits, ordered
+from fairway.api.report_changes import apply_changes, difference, fits, in_order
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 SPOT = TaintSet(taints=(Taint(key="spot", value="yes", effect="NoSchedule"),))
@@ -120,7 +120,7 @@ def test_a_whole_report_and_the_difference_make_the_later_whole_one(old, new) ->
         pools = {pool.name for pool in old.spec.pools}, {pool.name for pool in new.spec.pools}
         assert pools[0] - pools[1], "only a pool that is gone can't be told"
         return
-    assert applied(old, changes) == ordered(new)
+    assert apply_changes(old, changes) == in_order(new)
     # On the wire it is the same.
     assert codec.decode(codec.encode(changes), ClusterReport) == changes
 
@@ -167,7 +167,7 @@ CHANGES = replace(
 def test_a_difference_counts_only_for_the_report_that_it_was_made_from(change, applies) -> None:
     changes = replace(CHANGES, spec=replace(CHANGES.spec, **change))
     assert fits(WHOLE, changes) == applies
-    assert applied(WHOLE, changes).spec.nodes.names == (() if applies else ("a",))
+    assert apply_changes(WHOLE, changes).spec.nodes.names == (() if applies else ("a",))
 
 
 def test_a_unit_that_changed_makes_a_report_whole_again() -> None:

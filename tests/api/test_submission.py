@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairway.api.queue import Submitters
-from fairway.api.submission import Submission, note_of, refusing, takes
+from fairway.api.submission import Submission, note_of, refusing_queue, takes
 
 
 def submission(namespace: str = "vision", **parts: Any) -> Submission:
@@ -60,8 +60,8 @@ def test_a_queue_takes_what_it_names(
 def test_every_queue_above_that_states_submitters_must_agree() -> None:
     vision, other = (Submitters(namespaces=(name,)) for name in ("vision", "other"))
     line = [("team", vision), ("department", None), ("company", other)]
-    assert refusing(line, submission()) == "company"
-    assert refusing(line[:2], submission()) == ""
+    assert refusing_queue(line, submission()) == "company"
+    assert refusing_queue(line[:2], submission()) == ""
 
 
 def test_what_is_noted_is_read_back() -> None:

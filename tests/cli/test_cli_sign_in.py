@@ -34,7 +34,7 @@ def test_nobody_has_to_have_a_provider() -> None:
 
 
 def test_everything_arrives_where_it_is_meant(tmp_path: Path) -> None:
-    files = certificates.generated(tmp_path, ("127.0.0.1",))
+    files = certificates.generate_certificate(tmp_path, ("127.0.0.1",))
     secret, authority = tmp_path / "secret", tmp_path / "tls" / "ca.crt"
     secret.touch(mode=0o600)
     secret.write_text("s3cret\n")

@@ -24,7 +24,7 @@ from fairway.clock import SystemClock
 from fairway.store.interface import Patch, ResourceKey, Store, Write
 from fairway.store.keys import DEFINITIONS
 from fairway.store.kubernetes.admission import policies_of
-from fairway.store.kubernetes.definitions import served
+from fairway.store.kubernetes.definitions import await_definitions
 from fairway.store.kubernetes.deprecated import NAME, warn_of_deprecated
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.contracts.conftest import Settled
@@ -115,7 +115,7 @@ class Shelf:
         patch = Patch(type="apply", body=body, force=True)
         await self.store.patch(DEFINITIONS, body["metadata"]["name"], patch, write=Write())
         if isinstance(self.store, KubernetesStore):
-            await served(self.store, [body], clock=SystemClock())
+            await await_definitions(self.store, [body], clock=SystemClock())
             await warn_of_deprecated(self.store, [body])
 
     async def create(self, name: str, spec: Json) -> Json:

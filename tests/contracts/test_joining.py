@@ -182,7 +182,7 @@ async def admitted(admin: Admin) -> KubeApi:
     guest = admin.seen_by(invitation.access())
     await agent_side.ask(guest, "edge", request)
     await hub_side.accept(admin.api, "edge", request)
-    credential = await agent_side.accepted(guest, "edge", key, CLOCK)
+    credential = await agent_side.await_acceptance(guest, "edge", key, CLOCK)
     agent = admin.as_account(OWN, rights.AGENT)
     await heeded(lambda: agent.get(CLUSTERS, "edge"))
     await heeded(lambda: listed(agent, WORKS, Selection(namespace=OWN)))
@@ -317,7 +317,7 @@ async def test_an_invitation_is_worth_nothing_but_to_ask(admin: Admin) -> None:
     tried = await outcomes(beyond(guest, OWN))
     own = await outcomes(
         {
-            "get the agent's token": agent_side.renewed(guest, "edge"),
+            "get the agent's token": agent_side.renew_credential(guest, "edge"),
             "read its cluster": guest.get(CLUSTERS, "edge"),
             "withdraw the request": guest.delete(SECRETS, rights.GUEST, namespace=OWN),
         }
@@ -336,8 +336,8 @@ async def test_a_second_agent_of_the_same_name_is_refused(admin: Admin) -> None:
         await agent_side.ask(guest, "edge", second)
     await hub_side.accept(admin.api, "edge", first)
     with pytest.raises(Refused, match="somebody else was accepted"):
-        await agent_side.accepted(guest, "edge", other_key, CLOCK)
-    credential = await agent_side.accepted(guest, "edge", key, CLOCK)
+        await agent_side.await_acceptance(guest, "edge", other_key, CLOCK)
+    credential = await agent_side.await_acceptance(guest, "edge", key, CLOCK)
     agent = admin.as_token(credential.token)
     await agent_side.use_up(agent, "edge")
     with pytest.raises(Refused, match="the invitation is over"):
@@ -390,7 +390,7 @@ async def test_an_agent_keeps_its_credential_to_itself_and_renews_it(
     options = PullOptions(data=desk.folder, invitation=invitation, tell=lambda _: None)
     joining = asyncio.ensure_future(join(desk, options, CLOCK))
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while (request := await hub_side.asked(admin.api, "edge")) is None:
+        while (request := await hub_side.join_request(admin.api, "edge")) is None:
             await asyncio.sleep(0.05)
     assert request.public_key == sealed_box.public_of(desk.key())
     await hub_side.accept(admin.api, "edge", request, mode="Manage")
@@ -416,11 +416,11 @@ def test_credentials_are_renewed_while_most_of_their_life_is_left() -> None:
 def test_what_is_sealed_for_one_key_is_opened_by_that_key_alone() -> None:
     key, other = sealed_box.new_key(), sealed_box.new_key()
     sealed = sealed_box.seal(sealed_box.public_of(key), b"a token")
-    assert sealed_box.opened(key, sealed) == b"a token"
+    assert sealed_box.open_sealed(key, sealed) == b"a token"
     altered = sealed[:-8] + ("A" if sealed[-8] != "A" else "B") + sealed[-7:]
     for wrong, text in ((other, sealed), (key, altered), (key, ""), (key, "no text of ours")):
         with pytest.raises(sealed_box.NotSealedForUs):
-            sealed_box.opened(wrong, text)
+            sealed_box.open_sealed(wrong, text)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fairway.api.errors import AlreadyExists, BadRequest, Invalid, NotFound
 from fairway.clock import SystemClock
 from fairway.store.interface import Patch, ResourceKey, Store, WatchFrom
 from fairway.store.keys import DEFINITIONS
-from fairway.store.kubernetes.definitions import served
+from fairway.store.kubernetes.definitions import await_definitions
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.contracts.conftest import ALICE, BOB, Settled
 
@@ -82,7 +82,7 @@ class Shelf:
         patch = Patch(type="apply", body=body, force=True)
         await self.store.patch(DEFINITIONS, body["metadata"]["name"], patch, write=ALICE)
         if isinstance(self.store, KubernetesStore):
-            await served(self.store, [body], clock=SystemClock())
+            await await_definitions(self.store, [body], clock=SystemClock())
 
     async def without(self, name: str) -> None:
         """Takes a field out of the kind, wherever it is."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fairway.api.amounts import Quantity
 from fairway.api.fleet import Breakers as Limits
-from fairway.controllers.breakers import Breakers, restored
+from fairway.controllers.breakers import Breakers, restore
 from tests.controllers.lives import NOW, moment
 
 LIMITS = Limits(moves_per_hour=3, price_per_hour=Quantity.of("2.5"))
@@ -63,7 +63,7 @@ def test_the_status_says_since_when_it_is_open() -> None:
 
 def test_a_hub_that_starts_takes_over_what_was_counted() -> None:
     before = moved(3).looked_at(LIMITS, NOW)
-    after = restored(before.status(LIMITS, NOW), NOW + 60)
+    after = restore(before.status(LIMITS, NOW), NOW + 60)
     assert after.is_open("Moves", LIMITS, NOW + 60)
     assert after.moves.open_since == NOW
 

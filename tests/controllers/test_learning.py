@@ -11,13 +11,13 @@ from fairway.controllers.inventory.stock import (
     Look,
     Question,
     belief_of,
-    learned,
+    learn,
     stored_as,
 )
-from fairway.core.provisioning.stock_outs import STEPS, Belief, failed
+from fairway.core.provisioning.stock_outs import STEPS, Belief, after_failure
 
 NOW = 1_800_000_000.0
-OUT = failed(Belief(), NOW - 100)
+OUT = after_failure(Belief(), NOW - 100)
 EARLIER, LATER = (
     Ask(workload="default/a", decided_at=NOW - 200),
     Ask(workload="default/b", decided_at=NOW - 20),
@@ -31,7 +31,7 @@ def look(**told: int) -> Look:
 def after(
     before: Look | None, now: Look, *asks: Ask, belief: Belief = OUT, promised: float = 60.0
 ) -> Belief:
-    return learned(
+    return learn(
         Question(belief=belief, before=before, look=now, asks=asks, promised=promised, now=NOW)
     )
 
@@ -72,7 +72,7 @@ def test_nodes_that_take_three_times_as_long_as_usual_do_not_come() -> None:
 
 
 def test_while_one_tries_nobody_else_does() -> None:
-    belief = failed(Belief(), NOW - 1000)
+    belief = after_failure(Belief(), NOW - 1000)
     assert not belief.is_out(NOW - 20)
     found = after(look(), look(), LATER, belief=belief)
     assert found.is_out(NOW)

@@ -8,7 +8,7 @@ import pytest
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster
-from fairway.controllers.inventory.release import AT_ONCE_MOST, Idling, leaving
+from fairway.controllers.inventory.release import AT_ONCE_MOST, Idling, nodes_to_release
 from fairway.core.provisioning.idle_nodes import Idle, idle_nodes
 from fairway.view.view import View
 
@@ -139,8 +139,8 @@ class TestLeaving:
         clusters = {"home": read(cluster("home", price=1))}
         idling = Idling()
         idling.look(spot("a"), NOW)
-        assert leaving(clusters, spot("a"), idling, NOW + 99) == {}
-        (found,) = leaving(clusters, spot("a"), idling, NOW + 100)["home"]
+        assert nodes_to_release(clusters, spot("a"), idling, NOW + 99) == {}
+        (found,) = nodes_to_release(clusters, spot("a"), idling, NOW + 100)["home"]
         assert (found.name, found.may_go) == ("a", False)
 
     def test_it_may_go_only_after_nothing_new_came_for_a_while(self) -> None:
@@ -149,22 +149,24 @@ class TestLeaving:
         plain["status"]["leavingNodes"] = [{"name": "a", "pool": "spot", "since": since}]
         clusters, idling = {"home": read(plain)}, Idling()
         idling.look(spot("a"), NOW - 1000)
-        assert leaving(clusters, spot("a"), idling, NOW + 9) == {}
-        (found,) = leaving(clusters, spot("a"), idling, NOW + 10)["home"]
+        assert nodes_to_release(clusters, spot("a"), idling, NOW + 9) == {}
+        (found,) = nodes_to_release(clusters, spot("a"), idling, NOW + 10)["home"]
         assert found.may_go
-        assert leaving(clusters, [], idling, NOW + 9) == {"home": ()}, "it was claimed after all"
+        assert nodes_to_release(clusters, [], idling, NOW + 9) == {"home": ()}, (
+            "it was claimed after all"
+        )
         unsettled = spot("a", is_settled=False)
-        assert leaving(clusters, unsettled, idling, NOW + 10) == {"home": ()}
-        assert leaving(clusters, spot("a"), Idling({("home", "a"): NOW + 900}), NOW + 901) == {
-            "home": ()
-        }, "it does not go"
+        assert nodes_to_release(clusters, unsettled, idling, NOW + 10) == {"home": ()}
+        assert nodes_to_release(
+            clusters, spot("a"), Idling({("home", "a"): NOW + 900}), NOW + 901
+        ) == {"home": ()}, "it does not go"
 
     def test_no_more_leave_at_a_time_than_is_bearable_and_the_first_go_first(self) -> None:
         plain = cluster("home", price=1, count=100)
         clusters, idling = {"home": read(plain)}, Idling()
         several = spot(*(f"n{number:03d}" for number in reversed(range(100))))
         idling.look(several, NOW - 1000)
-        found = leaving(clusters, several, idling, NOW)["home"]
+        found = nodes_to_release(clusters, several, idling, NOW)["home"]
         assert [item.name for item in found] == [f"n{at:03d}" for at in range(68, 100)]
         assert len(found) == AT_ONCE_MOST
 
@@ -174,4 +176,4 @@ class TestLeaving:
         clusters, idling = {"home": read(plain)}, Idling()
         several = spot("a", "b", "c", "d")
         idling.look(several, NOW - 1000)
-        assert len(leaving(clusters, several, idling, NOW)["home"]) == 2
+        assert len(nodes_to_release(clusters, several, idling, NOW)["home"]) == 2

@@ -9,7 +9,7 @@ import pytest
 from fairway.api.claim import PlacedPodSet, Placement
 from fairway.api.report import WorkState
 from fairway.api.work import PodSetStatus, RevisionPods
-from fairway.controllers.rollouts.inputs import counted
+from fairway.controllers.rollouts.inputs import count_replicas
 from fairway.serving.rollout.case import Counted
 
 MARKS = {"": "first", "new": "new"}
@@ -49,4 +49,4 @@ TABLE: dict[str, tuple[Placement, WorkState | None, dict[str, Counted]]] = {
 
 @pytest.mark.parametrize(("where", "told", "expected"), TABLE.values(), ids=TABLE)
 def test_counts(where: Placement, told: WorkState | None, expected: dict[str, Any]) -> None:
-    assert counted(where, told, MARKS) == expected
+    assert count_replicas(where, told, MARKS) == expected

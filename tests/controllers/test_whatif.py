@@ -12,8 +12,8 @@ import yaml
 
 from fairway.api.errors import BadRequest
 from fairway.cli.main import run
-from fairway.controllers.whatif.edits import changed, read_change
-from fairway.controllers.whatif.process import planned
+from fairway.controllers.whatif.edits import apply_change, read_change
+from fairway.controllers.whatif.process import make_plan
 from fairway.controllers.whatif.whatif import WhatIf
 
 CLUSTER: dict[str, Any] = {
@@ -98,7 +98,7 @@ def with_quota(nominal: str) -> dict[str, Any]:
 async def test_a_change_shows_in_the_plan(change: dict[str, Any], starts: list[str]) -> None:
     answer = await WhatIf().answer(FLEET, NOW, read_change(change))
     assert admitted(answer["after"]) == starts
-    assert answer["before"] == planned(FLEET, NOW)
+    assert answer["before"] == make_plan(FLEET, NOW)
 
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -183,7 +183,7 @@ def test_what_is_put_in_comes_now_and_what_it_replaces_keeps_its_age() -> None:
     old = workload("first", 6)
     old["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
     change = read_change({"apply": [workload("first", 1), workload("new", 1)]})
-    born = [item["metadata"]["creationTimestamp"] for item in changed([old], change, NOW)]
+    born = [item["metadata"]["creationTimestamp"] for item in apply_change([old], change, NOW)]
     assert born == ["2020-01-01T00:00:00Z", "2027-01-15T08:00:00Z"]
 
 
@@ -194,7 +194,9 @@ def test_a_copy_of_a_cluster_has_its_nodes_and_nothing_that_runs_there() -> None
         "spec": {"cluster": "east", "nodes": {"names": ["n"]}, "works": [{"work": "a"}]},
     }
     copy = {"name": "copy", "copyOf": "east", "labels": {"region": "north"}}
-    found = changed([CLUSTER, report], read_change({"clusters": [copy], "lose": ["east"]}), NOW)
+    found = apply_change(
+        [CLUSTER, report], read_change({"clusters": [copy], "lose": ["east"]}), NOW
+    )
     assert [item["metadata"] for item in found] == [
         {"name": "copy", "labels": {"region": "north"}},
         {"name": "copy-east-0"},
@@ -207,7 +209,7 @@ def test_what_ran_in_a_lost_cluster_waits_again_and_replicas_elsewhere_go_on() -
     gang = workload("gang", 1) | {"status": {"phase": "Running", "claim": claim}}
     service = json.loads(json.dumps(gang))
     service["metadata"]["name"], service["spec"]["mode"] = "service", "Divided"
-    found = changed([CLUSTER, gang, service], read_change({"lose": ["east"]}), NOW)
+    found = apply_change([CLUSTER, gang, service], read_change({"lose": ["east"]}), NOW)
     assert found[0]["status"] == {"phase": "Waiting"}
     assert found[1]["status"]["claim"]["placements"] == [{"cluster": "west"}]
     assert gang["status"]["claim"] is claim
@@ -226,7 +228,7 @@ def test_what_has_no_namespace_or_the_first_is_removed_by_its_name(kind: str) ->
     objects = [QUEUE, workload("first", 6), URGENT]
     (one,) = [each for each in objects if each["kind"] == kind]
     named = {"kind": kind, "name": one["metadata"]["name"]}
-    found = changed(objects, read_change({"remove": [named]}), NOW)
+    found = apply_change(objects, read_change({"remove": [named]}), NOW)
     assert found == [each for each in objects if each is not one]
 
 
@@ -261,7 +263,7 @@ def test_what_has_no_namespace_or_the_first_is_removed_by_its_name(kind: str) ->
 )
 def test_a_change_that_cannot_be_made_is_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(BadRequest, match=said):
-        changed(FLEET, read_change(change), NOW)
+        apply_change(FLEET, read_change(change), NOW)
 
 
 async def test_an_object_that_is_no_good_is_refused_with_its_field() -> None:

@@ -12,7 +12,7 @@ from fairway.api import amounts
 from fairway.api.amounts import is_accelerator
 from fairway.cli.holdings import gpus_of
 from fairway.core.nodes import Cluster, Nodes, Room
-from fairway.core.packing.space import leading
+from fairway.core.packing.space import leading_resource
 
 COUNTED = [
     "nvidia.com/gpu",
@@ -87,4 +87,7 @@ def test_gpus_and_not_networks_decide_how_tightly_a_pod_fits() -> None:
         ready=np.ones(1, dtype=np.bool_),
     )
     request = (("nvidia.com/gpu", 1000), ("rdma/hca", 1000))
-    assert leading(Room(Cluster(name="c", nodes=nodes)), request) == ("nvidia.com/gpu", 1000)
+    assert leading_resource(Room(Cluster(name="c", nodes=nodes)), request) == (
+        "nvidia.com/gpu",
+        1000,
+    )

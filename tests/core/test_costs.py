@@ -16,7 +16,7 @@ from fairway.core.costs.accounts import (
     Sum,
     Supply,
     days_of,
-    folded,
+    fold,
 )
 from fairway.core.costs.reports import (
     BY,
@@ -165,7 +165,7 @@ def test_lines_of_a_report_add_up_to_the_total_whatever_it_is_grouped_by(
 
 @given(st.dictionaries(keys, sums, max_size=40), st.integers(4, 40))
 def test_folding_keeps_the_sum_and_the_limit(given_sums: dict[Key, Sum], most: int) -> None:
-    found = folded(given_sums, most)
+    found = fold(given_sums, most)
     assert len(found) <= max(most, 4 + most // 2)
     assert total(found.values()) == total(given_sums.values())
     for use in ("Used", "Idle", "Lent", "Lost"):

@@ -20,7 +20,7 @@ from fairway.core.quota.order import (
     Shares,
     Tournament,
     contest,
-    decayed,
+    decay,
     share,
 )
 from fairway.core.quota.shares import half_to_the
@@ -246,7 +246,7 @@ def test_fading(
     half_life: float,
     expected: dict[str, int],
 ) -> None:
-    assert decayed(remembered, current, seconds, half_life) == expected
+    assert decay(remembered, current, seconds, half_life) == expected
 
 
 @settings(max_examples=300)
@@ -260,9 +260,9 @@ def test_powers_of_a_half_agree_with_floats(seconds: float, half_life: float) ->
 @settings(max_examples=200)
 @given(st.integers(0, 10**12), st.integers(0, 10**12), st.floats(0, 1e4), st.floats(0, 1e4))
 def test_fading_in_two_steps_is_fading_in_one(old: int, now: int, one: float, two: float) -> None:
-    first = decayed({"cpu": old}, {"cpu": now}, one, 3600)
-    twice = decayed(first, {"cpu": now}, two, 3600).get("cpu", 0)
-    once = decayed({"cpu": old}, {"cpu": now}, one + two, 3600).get("cpu", 0)
+    first = decay({"cpu": old}, {"cpu": now}, one, 3600)
+    twice = decay(first, {"cpu": now}, two, 3600).get("cpu", 0)
+    once = decay({"cpu": old}, {"cpu": now}, one + two, 3600).get("cpu", 0)
     assert abs(twice - once) <= 3 + abs(old - now) * 1e-8
     assert min(old, now) <= once <= max(old, now)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairway.core.checks.invariants import broken, overfull, same, unanswered
+from fairway.core.checks.invariants import broken, forgotten_workloads, overfull, same
 from fairway.core.cycle import plan
 from fairway.core.model import (
     Flavor,
@@ -153,11 +153,13 @@ def test_a_plan_that_is_in_order_breaks_nothing() -> None:
     made, _ = plan(Snapshot(facts()))
     assert [step.workload for step in made.steps] == ["new"]
     assert broken(facts(), made) == []
-    assert unanswered(facts(), made) == []
+    assert forgotten_workloads(facts(), made) == []
 
 
 def test_a_workload_without_an_answer_is_told() -> None:
-    assert unanswered(facts(), Plan(now=10.0)) == ["new waits, and the plan says nothing of it"]
+    assert forgotten_workloads(facts(), Plan(now=10.0)) == [
+        "new waits, and the plan says nothing of it"
+    ]
 
 
 def test_claims_beyond_what_nodes_have_are_told() -> None:

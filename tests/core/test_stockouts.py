@@ -16,9 +16,9 @@ from fairway.core.provisioning.stock_outs import (
     WAIT_LEAST,
     WAIT_MOST,
     Belief,
-    asked,
+    after_ask,
+    after_failure,
     came,
-    failed,
     slow_after,
     survival,
     wait_after,
@@ -60,8 +60,8 @@ def test_no_longer_back_off_has_capacity_sooner(name: str, minutes: int) -> None
 def after_stock_outs_of(seconds: float, count: int = 6) -> Belief:
     belief, now = Belief(), 0.0
     for _ in range(count):
-        belief = failed(belief, now)
-        belief = failed(belief, now + seconds - 1)
+        belief = after_failure(belief, now)
+        belief = after_failure(belief, now + seconds - 1)
         belief = came(belief, now + seconds + 1)
         now += 10 * seconds
     return belief
@@ -71,7 +71,7 @@ def test_a_pool_that_nothing_is_known_of_is_left_alone_for_longer_with_each_fail
     belief, waits = Belief(), []
     now = 0.0
     for _ in range(12):
-        belief = failed(belief, now)
+        belief = after_failure(belief, now)
         assert belief.out_until is not None
         waits.append(belief.out_until - now)
         now = belief.out_until
@@ -94,8 +94,8 @@ def test_a_pool_whose_stock_outs_last_an_hour_is_asked_again_after_about_an_hour
 
 
 def test_who_has_nowhere_else_to_go_asks_earlier() -> None:
-    belief = failed(after_stock_outs_of(HOUR), 1e6)
-    belief = failed(belief, 1e6 + 0.25 * HOUR)
+    belief = after_failure(after_stock_outs_of(HOUR), 1e6)
+    belief = after_failure(belief, 1e6 + 0.25 * HOUR)
     assert belief.try_at is not None
     assert belief.out_until is not None
     assert belief.failed_at is not None
@@ -107,19 +107,19 @@ def test_who_has_nowhere_else_to_go_asks_earlier() -> None:
 
 
 def test_of_a_pool_that_was_out_one_asks_at_a_time() -> None:
-    belief = failed(Belief(), 0.0)
+    belief = after_failure(Belief(), 0.0)
     assert belief.out_until is not None
-    tried = asked(belief, belief.out_until, within=300.0)
+    tried = after_ask(belief, belief.out_until, within=300.0)
     assert tried.is_out(belief.out_until + 299)
     assert not tried.is_out(belief.out_until + 300)
 
 
 def test_of_a_pool_that_has_stock_as_many_may_ask_as_want() -> None:
-    assert asked(Belief(), 100.0, within=300.0) == Belief()
+    assert after_ask(Belief(), 100.0, within=300.0) == Belief()
 
 
 def test_nodes_that_come_end_a_stock_out_and_tell_how_long_they_took() -> None:
-    belief = came(failed(Belief(), 0.0), 900.0, took=200.0)
+    belief = came(after_failure(Belief(), 0.0), 900.0, took=200.0)
     assert (belief.out_since, belief.out_until, belief.tries) == (None, None, 0)
     assert belief.provision_seconds == 200.0
     assert sum(belief.ended) == stock_outs.WEIGHT
@@ -127,7 +127,7 @@ def test_nodes_that_come_end_a_stock_out_and_tell_how_long_they_took() -> None:
 
 
 def test_a_failure_long_after_the_last_is_another_stock_out() -> None:
-    belief = failed(failed(Belief(), 0.0), 1e6)
+    belief = after_failure(after_failure(Belief(), 0.0), 1e6)
     assert (belief.out_since, belief.tries) == (1e6, 1)
 
 
@@ -160,7 +160,7 @@ def test_what_is_remembered_is_bounded_and_later_failures_never_end_earlier(
     belief, now = Belief(), 0.0
     for comes, seconds in events:
         now += seconds
-        belief = came(belief, now) if comes else failed(belief, now)
+        belief = came(belief, now) if comes else after_failure(belief, now)
         assert len(belief.ended) in (0, STEPS)
         assert sum(belief.ended) <= 10 * stock_outs.WEIGHT
         if not comes:

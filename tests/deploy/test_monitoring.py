@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from fairway.deploy.alerts import ALERTS, groups
-from fairway.deploy.monitoring import PANELS, dashboard, drawn
+from fairway.deploy.monitoring import PANELS, dashboard, render_dashboard
 from fairway.deploy.settings import Settings
 from fairway.server.metrics import Metrics
 from tests.kubernetes import binaries
@@ -118,8 +118,10 @@ def test_every_runbook_has_an_alert() -> None:
 
 
 def test_the_dashboard_is_json_and_its_panels_do_not_overlap() -> None:
-    assert json.loads(dashboard(Settings())["data"]["fairway.json"]) == drawn()
-    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in drawn()["panels"]]
+    assert json.loads(dashboard(Settings())["data"]["fairway.json"]) == render_dashboard()
+    places = [
+        (panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in render_dashboard()["panels"]
+    ]
     assert len(set(places)) == len(PANELS)
 
 

@@ -76,7 +76,7 @@ def first_wave(kind: Kind, manifest: dict) -> list[Pod]:
 
 
 def played(kind: Kind, manifest: dict, pods: list[PodState]):
-    return pod_starts.observed(kind, manifest, pods, now=NOW)
+    return pod_starts.observe_pods(kind, manifest, pods, now=NOW)
 
 
 @every_sample
@@ -99,7 +99,7 @@ def test_no_function_changes_what_it_is_given(sample: Sample) -> None:
         kind.read({**manifest, "status": status})
         kind.merged(manifest, {"a": status, "b": status})
         assert status == before
-    decision.labelled(kind, manifest, work="w", attempt=1)
+    decision.with_pod_labels(kind, manifest, work="w", attempt=1)
     assert manifest == sample.manifest
 
 
@@ -243,7 +243,7 @@ def test_two_statuses_merged_read_as_one(sample: Sample) -> None:
 @every_sample
 def test_every_pod_template_is_labelled(sample: Sample) -> None:
     kind = kind_of(sample)
-    labelled = decision.labelled(kind, sample.manifest, work="vision.train", attempt=2)
+    labelled = decision.with_pod_labels(kind, sample.manifest, work="vision.train", attempt=2)
     own = templated(kind, sample.manifest)
     for pod in (pod for pod in kind.pods(labelled) if pod.pod_set in own):
         assert pod.labels["fairway.dev/work"] == "vision.train"

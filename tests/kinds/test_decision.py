@@ -8,7 +8,7 @@ from fairway.api.amounts import Quantity
 from fairway.api.cluster import Mirror, Profile
 from fairway.api.meta import EnvironmentVariable, NodeRequirement, NodeTerm, Toleration
 from fairway.kinds.decision import Change, decorate, work_label
-from fairway.kinds.profile import applied
+from fairway.kinds.profile import apply_profile
 from fairway.kinds.registry import built_in
 from tests.kinds.recorded import samples
 
@@ -159,7 +159,7 @@ PROFILE = Profile(
 
 
 def fitted(manifest: dict) -> dict:
-    return applied(KINDS.of(manifest), manifest, PROFILE)
+    return apply_profile(KINDS.of(manifest), manifest, PROFILE)
 
 
 def test_a_profile_speaks_the_words_of_its_cluster() -> None:
@@ -223,4 +223,4 @@ def pod_scheduler(name: str) -> str:
 
 def test_an_empty_profile_changes_nothing() -> None:
     for manifest in SAMPLES.values():
-        assert applied(KINDS.of(manifest), manifest, Profile()) == manifest
+        assert apply_profile(KINDS.of(manifest), manifest, Profile()) == manifest

@@ -36,7 +36,7 @@ def states(manifest: dict, *phases: str, **given) -> list[PodState]:
 
 
 def read(manifest: dict, pods: list[PodState]):
-    return pod_starts.observed(kind_of(manifest), manifest, pods, now=NOW)
+    return pod_starts.observe_pods(kind_of(manifest), manifest, pods, now=NOW)
 
 
 @pytest.mark.parametrize(

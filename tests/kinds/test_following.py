@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.kinds.job_status import following
+from fairway.kinds.job_status import follow_status
 
 FAILED = [{"type": kind, "status": "True"} for kind in ("FailureTarget", "Failed")]
 COMPLETE = [{"type": kind, "status": "True"} for kind in ("SuccessCriteriaMet", "Complete")]
@@ -50,4 +50,4 @@ COMPLETE = [{"type": kind, "status": "True"} for kind in ("SuccessCriteriaMet", 
 def test_what_was_said_for_good_is_not_taken_back(
     before: dict, status: dict, has_failed: bool, expected: dict
 ) -> None:
-    assert following(status, before, has_failed=has_failed) == expected
+    assert follow_status(status, before, has_failed=has_failed) == expected

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairway.kinds.held_back import GATED, advice, groups, is_held_back, means_of
-from fairway.kinds.native import as_workload, cleaned
-from fairway.kinds.plain import changed
+from fairway.kinds.native import as_workload, clean_manifest
+from fairway.kinds.plain import with_value
 from fairway.kinds.registry import built_in
 from fairway.store.kubernetes.held_back import is_mutating, pairs
 from tests.kinds.recorded import Sample, samples
@@ -24,7 +24,7 @@ def held_back(sample: Sample) -> dict:
     assert kind is not None
     means = means_of(kind)
     value = [{"name": means.value}] if means is GATED else means.value
-    return changed(sample.manifest, means.path, value)
+    return with_value(sample.manifest, means.path, value)
 
 
 def possible() -> list[Sample]:
@@ -55,7 +55,7 @@ def test_what_the_server_wrote_holds_and_does_not_travel(sample: Sample) -> None
     held = held_back(sample)
     assert is_held_back(held, kind)
     # In a cluster it runs as it would have without.
-    assert not is_held_back(kind.released(cleaned(held)), kind)
+    assert not is_held_back(kind.released(clean_manifest(held)), kind)
 
 
 @pytest.mark.parametrize("sample", samples(), ids=lambda other: other.name)
@@ -68,10 +68,10 @@ def test_an_object_as_people_write_it_is_not_held_back(sample: Sample) -> None:
 
 def test_what_an_agent_made_is_no_native_object() -> None:
     job = next(sample.manifest for sample in samples() if sample.name.startswith("job-"))
-    queued = changed(job, ("metadata", "labels"), {"fairway.dev/queue": "research"})
+    queued = with_value(job, ("metadata", "labels"), {"fairway.dev/queue": "research"})
     assert as_workload(queued, built_in()) is not None
     labels = {"fairway.dev/queue": "research", "fairway.dev/work": "one"}
-    assert as_workload(changed(job, ("metadata", "labels"), labels), built_in()) is None
+    assert as_workload(with_value(job, ("metadata", "labels"), labels), built_in()) is None
 
 
 def test_every_policy_fails_closed_and_is_bound() -> None:

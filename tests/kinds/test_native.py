@@ -10,7 +10,7 @@ import pytest
 from fairway.api.codec import decode
 from fairway.api.errors import Invalid
 from fairway.api.workload import Workload
-from fairway.kinds.native import as_workload, cleaned, derived_pod_sets
+from fairway.kinds.native import as_workload, clean_manifest, derived_pod_sets
 from fairway.kinds.registry import built_in
 from tests.kinds.recorded import samples
 
@@ -107,7 +107,7 @@ def labelled(sample: str, **labels: str) -> dict:
 @pytest.mark.parametrize("sample", sorted(SAMPLES))
 def test_nothing_that_is_made_of_a_template_is_queued_once_more(sample: str) -> None:
     manifest = labelled(sample, own="kept", **QUEUES)
-    assert cleaned(manifest) == cleaned(labelled(sample, own="kept"))
+    assert clean_manifest(manifest) == clean_manifest(labelled(sample, own="kept"))
     assert manifest == labelled(sample, own="kept", **QUEUES), "what came in stays as it was"
 
 
@@ -116,7 +116,7 @@ def test_a_selector_asks_for_no_label_that_was_taken_off() -> None:
     labels = {**QUEUES, "app": "vllm"}
     manifest["spec"]["selector"] = {"matchLabels": labels}
     manifest["spec"]["template"]["metadata"] = {"labels": labels}
-    spec = cleaned(manifest)["spec"]
+    spec = clean_manifest(manifest)["spec"]
     assert spec["selector"] == {"matchLabels": {"app": "vllm"}}
     assert spec["template"]["metadata"] == {"labels": {"app": "vllm"}}
 
@@ -128,7 +128,7 @@ def test_a_job_of_a_jobset_names_no_queue_either() -> None:
     assert "queue" not in json.dumps(
         [
             replicated_job["template"]["metadata"]
-            for replicated_job in cleaned(manifest)["spec"]["replicatedJobs"]
+            for replicated_job in clean_manifest(manifest)["spec"]["replicatedJobs"]
         ]
     )
 
@@ -227,7 +227,7 @@ def test_a_pod_loses_its_node_its_gate_and_its_servers_identity() -> None:
     running["spec"]["containers"][0]["volumeMounts"] = [{"name": "kube-api-access-x7"}]
     manifest["spec"]["volumes"] = []
     manifest["spec"]["containers"][0]["volumeMounts"] = []
-    assert cleaned(running) == manifest
+    assert clean_manifest(running) == manifest
 
 
 def test_a_held_service_is_a_workload_of_the_replicas_that_it_had() -> None:

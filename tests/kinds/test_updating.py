@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from fairway.kinds.registry import built_in
-from fairway.kinds.updates import Pace, is_divisible, mark_of, paced, restored, step_most
+from fairway.kinds.updates import (
+    Pace,
+    is_divisible,
+    mark_of,
+    restore_revision,
+    step_most,
+    with_pace,
+)
 
 Plain = dict[str, Any]
 
@@ -67,7 +74,7 @@ def made(kind: str, pace: Pace, replicas: int = 4) -> Plain:
     manifest = service(kind)
     known = built_in().of(manifest)
     assert known is not None
-    return paced(known, manifest, pace, replicas)
+    return with_pace(known, manifest, pace, replicas)
 
 
 def test_a_deployment_never_has_more_pods_than_were_claimed() -> None:
@@ -105,7 +112,7 @@ def test_how_far_and_how_fast_a_kind_goes(kind: str, divisible: bool, step: int 
 def test_an_undo_keeps_counts_pace_and_identity() -> None:
     now = service(image="vllm:2", replicas=8, paused=True)
     now["metadata"] = {"name": "llm", "resourceVersion": "7"}
-    found = restored(now, service(image="vllm:1", replicas=3, minReadySeconds=9))
+    found = restore_revision(now, service(image="vllm:1", replicas=3, minReadySeconds=9))
     assert found["metadata"] == {"name": "llm", "resourceVersion": "7"}
     assert (found["spec"]["replicas"], found["spec"]["paused"]) == (8, True)
     assert "minReadySeconds" not in found["spec"]

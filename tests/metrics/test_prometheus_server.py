@@ -62,7 +62,7 @@ async def test_what_a_server_under_load_tells_is_had(source: Prometheus, load: M
 
 
 async def test_every_preset_is_a_query_that_prometheus_understands(source: Prometheus) -> None:
-    labels = presets.matching({"namespace": "default", "pod": 'a"\\b'})
+    labels = presets.match_labels({"namespace": "default", "pod": 'a"\\b'})
     for engine, server in SERVERS.items():
         for signal in server.queries:
             query = presets.query(engine, signal, labels)

@@ -105,7 +105,7 @@ class Issuer:
 @asynccontextmanager
 async def issuing(folder: Path, *keys: Key) -> AsyncIterator[Issuer]:
     """An issuer for as long as the context lasts."""
-    files = certificates.generated(folder / "issuer", ("127.0.0.1",))
+    files = certificates.generate_certificate(folder / "issuer", ("127.0.0.1",))
     assert files.authority is not None
     issuer = Issuer(url="", authority=files.authority, keys=list(keys))
     runner = web.ServerRunner(web.Server(issuer.answer, access_log=None))

@@ -97,7 +97,7 @@ def running(folder: Path, pages: list[str]) -> Iterator[RealProvider]:
     """A provider whose client may come back to some pages."""
     sources = installed()
     port = own_ports(1)[0]
-    files = certificates.generated(folder, ("127.0.0.1",))
+    files = certificates.generate_certificate(folder, ("127.0.0.1",))
     assert files.authority is not None
     issuer = f"https://127.0.0.1:{port}"
     client = {

@@ -16,7 +16,7 @@ from fairway.api.errors import Forbidden
 from fairway.app import SignInOptions
 from fairway.client import AsyncClient
 from fairway.clock import SystemClock
-from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.identity import Identity, authenticated_identity
 from fairway.server.access.token_review import Vouching
 from fairway.server.wire.exchange import Request
 from tests.kubernetes import binaries
@@ -105,7 +105,7 @@ async def test_a_token_that_another_server_knows_is_taken_while_the_provider_is_
     known = issuer.token(time.time(), key=OTHER, email="bob@example.com")
 
     async def vouch(token: str) -> Identity | None:
-        return authenticated("bob") if token == known else None
+        return authenticated_identity("bob") if token == known else None
 
     api = replace(browsing.hub.api, vouching=Vouching(vouch, SystemClock()))
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import HealthCheck, settings
 
-from fairway.core.checks.invariants import broken, overfull, same, unanswered
+from fairway.core.checks.invariants import broken, forgotten_workloads, overfull, same
 from fairway.core.cycle import START, plan
 from fairway.core.model import Topology, Workload
 from fairway.core.plan import Admit, Move, Plan, Preempt, Provision, Step
@@ -42,7 +42,7 @@ def planned(facts: Facts) -> Plan:
     assert cursor.is_done
     assert state(snapshot) == before, "planning changed the snapshot"
     hold(broken(facts, found))
-    hold(unanswered(facts, found))
+    hold(forgotten_workloads(facts, found))
     hold(overdrawn(facts, found))
     return found
 

@@ -18,7 +18,7 @@ from fairway.schema.managed import after_update, apply
 from fairway.schema.node import parse
 from fairway.schema.patches import difference, merge_patch
 from fairway.schema.strategic import strategic_merge
-from fairway.schema.validation import Findings, conform, unchanged
+from fairway.schema.validation import Findings, conform, is_unchanged
 from fairway.store.embedded.memory import MemoryJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
@@ -94,8 +94,8 @@ def test_a_fault_of_true_is_not_excused_by_the_1_that_was_there() -> None:
     findings = Findings()
     root = parse({"type": "object", "properties": {"x": {"type": "integer"}}})
     conform({"x": True}, root, findings)
-    assert [unchanged(fault, {"x": True}, {"x": 1}) for fault in findings.faults] == [False]
-    assert [unchanged(fault, {"x": True}, {"x": True}) for fault in findings.faults] == [True]
+    assert [is_unchanged(fault, {"x": True}, {"x": 1}) for fault in findings.faults] == [False]
+    assert [is_unchanged(fault, {"x": True}, {"x": True}) for fault in findings.faults] == [True]
 
 
 @pytest.mark.parametrize(

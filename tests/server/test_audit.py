@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from fairway.server.access.audit import AuditLog, Entry, entry
-from fairway.server.access.identity import authenticated
+from fairway.server.access.identity import authenticated_identity
 from fairway.server.access.rbac_rules import Attributes
 from tests.waiting import PATIENCE_SECONDS
 
@@ -44,7 +44,7 @@ async def test_a_line_says_who_did_what_from_where_and_how_it_ended(tmp_path: Pa
             now=1_800_000_000.25,
             code=201,
             request_id="r-1",
-            impersonated_by=authenticated("boss"),
+            impersonated_by=authenticated_identity("boss"),
             source_address="10.0.0.1",
             user_agent="kubectl/v1.36",
             dry_run=True,

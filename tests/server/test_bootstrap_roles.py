@@ -11,8 +11,8 @@ import pytest
 from fairway.app import prepare_store
 from fairway.clock import VirtualClock
 from fairway.resources.catalogue import standard_catalogue
-from fairway.server.access.bootstrap_roles import bootstrap_objects, completed
-from fairway.server.access.rbac_rules import Rule, uncovered
+from fairway.server.access.bootstrap_roles import bootstrap_objects, complete
+from fairway.server.access.rbac_rules import Rule, uncovered_rules
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
@@ -55,7 +55,7 @@ async def test_a_role_of_an_older_hub_gets_the_rules_it_lacks_and_keeps_its_own(
     await _change(store, ROLES, name, {"rules": [*wanted[:2], OWN]})
     await prepare_store(store)
     found = await _rules(store, name)
-    assert uncovered(found, map(Rule.of, wanted)) == []
+    assert uncovered_rules(found, map(Rule.of, wanted)) == []
     assert Rule.of(OWN) in found
 
 
@@ -79,4 +79,4 @@ async def test_a_start_of_the_same_version_writes_nothing(store: EmbeddedStore) 
     for wanted in bootstrap_objects():
         kind = ROLES if wanted["kind"] == "ClusterRole" else BINDINGS
         stored = (await store.get(kind, wanted["metadata"]["name"])).object()
-        assert completed(stored, wanted) is None
+        assert complete(stored, wanted) is None

@@ -69,15 +69,17 @@ def test_tls_is_needed_wherever_others_can_connect(address: str, needed: bool) -
 def test_a_client_that_trusts_the_authority_connects_by_every_name(
     tmp_path: Path, clock: VirtualClock, host: str
 ) -> None:
-    files = certificates.generated(tmp_path, ["hub.example.org", "10.0.0.1"], clock=clock)
+    files = certificates.generate_certificate(
+        tmp_path, ["hub.example.org", "10.0.0.1"], clock=clock
+    )
     handshake(files, host, authority_of(files))
 
 
 def test_a_client_refuses_another_name_and_another_authority(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
-    files = certificates.generated(tmp_path / "a", ["hub"], clock=clock)
-    other = certificates.generated(tmp_path / "b", ["hub"], clock=clock)
+    files = certificates.generate_certificate(tmp_path / "a", ["hub"], clock=clock)
+    other = certificates.generate_certificate(tmp_path / "b", ["hub"], clock=clock)
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(files, "elsewhere", authority_of(files))
     with pytest.raises(ssl.SSLCertVerificationError):
@@ -85,27 +87,31 @@ def test_a_client_refuses_another_name_and_another_authority(
 
 
 def test_keys_are_only_their_owners(tmp_path: Path, clock: VirtualClock) -> None:
-    certificates.generated(tmp_path, [], clock=clock)
+    certificates.generate_certificate(tmp_path, [], clock=clock)
     for name in ("ca.key", "server.key"):
         assert stat.S_IMODE((tmp_path / "tls" / name).stat().st_mode) == 0o600
 
 
 def test_a_restart_keeps_the_certificate(tmp_path: Path, clock: VirtualClock) -> None:
-    first = certificates.generated(tmp_path, ["hub"], clock=clock).certificate.read_bytes()
-    again = certificates.generated(tmp_path, ["hub"], clock=clock).certificate.read_bytes()
+    first = certificates.generate_certificate(
+        tmp_path, ["hub"], clock=clock
+    ).certificate.read_bytes()
+    again = certificates.generate_certificate(
+        tmp_path, ["hub"], clock=clock
+    ).certificate.read_bytes()
     assert first == again
 
 
 async def test_a_certificate_is_renewed_a_month_before_its_end_by_the_same_authority(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
-    first = certificates.generated(tmp_path, ["hub"], clock=clock)
+    first = certificates.generate_certificate(tmp_path, ["hub"], clock=clock)
     content = first.certificate.read_bytes()
     await clock.advance(334 * DAY)
-    certificates.generated(tmp_path, ["hub"], clock=clock)
+    certificates.generate_certificate(tmp_path, ["hub"], clock=clock)
     assert first.certificate.read_bytes() == content
     await clock.advance(2 * DAY)
-    renewed = certificates.generated(tmp_path, ["hub"], clock=clock)
+    renewed = certificates.generate_certificate(tmp_path, ["hub"], clock=clock)
     assert renewed.certificate.read_bytes() != content
     assert renewed.authority == first.authority
 
@@ -113,43 +119,43 @@ async def test_a_certificate_is_renewed_a_month_before_its_end_by_the_same_autho
 async def test_an_authority_near_its_end_is_replaced_with_all_it_signed(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
-    first = certificates.generated(tmp_path, ["hub"], clock=clock)
+    first = certificates.generate_certificate(tmp_path, ["hub"], clock=clock)
     await clock.advance(3640 * DAY)
-    second = certificates.generated(tmp_path, ["hub"], clock=clock)
+    second = certificates.generate_certificate(tmp_path, ["hub"], clock=clock)
     assert second.authority != first.authority
     certificates.server_context(second)
 
 
 def test_another_host_name_makes_another_certificate(tmp_path: Path, clock: VirtualClock) -> None:
-    certificates.generated(tmp_path, ["hub"], clock=clock)
-    files = certificates.generated(tmp_path, ["new-hub"], clock=clock)
+    certificates.generate_certificate(tmp_path, ["hub"], clock=clock)
+    files = certificates.generate_certificate(tmp_path, ["new-hub"], clock=clock)
     handshake(files, "new-hub", authority_of(files))
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(files, "hub", authority_of(files))
 
 
 def test_a_key_without_its_certificate_is_made_again(tmp_path: Path, clock: VirtualClock) -> None:
-    certificates.generated(tmp_path / "a", ["hub"], clock=clock)
-    certificates.generated(tmp_path / "b", ["hub"], clock=clock)
+    certificates.generate_certificate(tmp_path / "a", ["hub"], clock=clock)
+    certificates.generate_certificate(tmp_path / "b", ["hub"], clock=clock)
     mixed = tmp_path / "a" / "tls" / "server.key"
     mixed.write_bytes((tmp_path / "b" / "tls" / "server.key").read_bytes())
-    files = certificates.generated(tmp_path / "a", ["hub"], clock=clock)
+    files = certificates.generate_certificate(tmp_path / "a", ["hub"], clock=clock)
     handshake(files, "hub", authority_of(files))
 
 
 def test_a_given_certificate_is_used_as_it_is(tmp_path: Path, clock: VirtualClock) -> None:
-    made = certificates.generated(tmp_path, ["hub"], clock=clock)
-    files = certificates.given(made.certificate, made.key, tmp_path / "tls" / "ca.crt")
+    made = certificates.generate_certificate(tmp_path, ["hub"], clock=clock)
+    files = certificates.read_certificate(made.certificate, made.key, tmp_path / "tls" / "ca.crt")
     handshake(files, "hub", authority_of(files))
 
 
 def test_a_certificate_and_a_key_that_do_not_belong_together_are_refused(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
-    one = certificates.generated(tmp_path / "a", ["hub"], clock=clock)
-    other = certificates.generated(tmp_path / "b", ["hub"], clock=clock)
+    one = certificates.generate_certificate(tmp_path / "a", ["hub"], clock=clock)
+    other = certificates.generate_certificate(tmp_path / "b", ["hub"], clock=clock)
     with pytest.raises(RefusedFile, match="cannot be used"):
-        certificates.server_context(certificates.given(one.certificate, other.key))
+        certificates.server_context(certificates.read_certificate(one.certificate, other.key))
 
 
 def test_the_kubeconfig_names_server_authority_and_token(tmp_path: Path) -> None:

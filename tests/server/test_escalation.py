@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from fairway.api.errors import Forbidden, NotFound
 from fairway.server.access import escalation
 from fairway.server.access.bootstrap_roles import bootstrap_objects
-from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.identity import Identity, authenticated_identity
 from fairway.server.access.rbac import GROUP, Authorizer
-from fairway.server.access.rbac_rules import Rule, uncovered
+from fairway.server.access.rbac_rules import Rule, uncovered_rules
 
 JsonObject = dict[str, Any]
-BOB = authenticated("bob", groups=["team"])
+BOB = authenticated_identity("bob", groups=["team"])
 
 
 def rule(verbs: str, resources: str, group: str = "", names: str = "") -> JsonObject:
@@ -203,12 +203,12 @@ _rules = _resource_rules | _path_rules
 
 @given(st.lists(_rules, max_size=4))
 def test_everybody_may_grant_what_they_hold(held: list[Rule]) -> None:
-    assert uncovered(held, held) == []
+    assert uncovered_rules(held, held) == []
 
 
 @given(st.lists(_rules, max_size=3), st.lists(_rules, max_size=3), _rules)
 def test_holding_more_never_covers_less(
     granted: list[Rule], held: list[Rule], further: Rule
 ) -> None:
-    fewer = uncovered([*held, further], granted)
-    assert all(right in uncovered(held, granted) for right in fewer)
+    fewer = uncovered_rules([*held, further], granted)
+    assert all(right in uncovered_rules(held, granted) for right in fewer)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fairway.api.errors import BadRequest, Forbidden
-from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.identity import Identity, authenticated_identity
 from fairway.server.access.impersonation import impersonate
 from fairway.server.access.rbac import Authorizer
 
-BOSS = authenticated("boss", groups=["system:masters"])
-BOB = authenticated("bob")
+BOSS = authenticated_identity("boss", groups=["system:masters"])
+BOB = authenticated_identity("bob")
 Headers = list[tuple[str, str]]
 
 # sentence: (headers, identity)

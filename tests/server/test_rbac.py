@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.server.access.bootstrap_roles import bootstrap_objects
-from fairway.server.access.identity import authenticated
+from fairway.server.access.identity import authenticated_identity
 from fairway.server.access.rbac import GROUP, Authorizer, exact_name, forbidden
 from fairway.server.access.rbac_rules import Attributes, Rule
 
@@ -441,7 +441,7 @@ def test_the_rules_of_an_identity_are_those_of_its_bindings_in_the_namespace() -
             bind("here", "User:bob", namespace="a", role_kind="Role"),
         ]
     )
-    bob = authenticated("bob")
+    bob = authenticated_identity("bob")
     assert authorizer.rules_for(bob, "a") == (Rule.of(PODS), Rule.of(secrets))
     assert authorizer.rules_for(bob, "b") == (Rule.of(PODS),)
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from fairway.api.errors import BadRequest, Invalid
 from fairway.server.access import reviews
 from fairway.server.access.bootstrap_roles import bootstrap_objects
-from fairway.server.access.identity import authenticated
+from fairway.server.access.identity import authenticated_identity
 from fairway.server.access.rbac import Authorizer
 from fairway.server.access.service_accounts import ServiceAccountTokens
 from fairway.server.access.tokens import Authenticator
 
 JsonObject = dict[str, Any]
 Parts = tuple[Authorizer, Authenticator, ServiceAccountTokens]
-BOB = authenticated("bob", uid="7", groups=["team"])
+BOB = authenticated_identity("bob", uid="7", groups=["team"])
 
 
 @pytest.fixture

@@ -274,7 +274,7 @@ class LongAgo:
 
 async def test_a_certificate_near_its_end_is_renewed_at_the_start(tmp_path: Path) -> None:
     data = tmp_path / "hub"
-    certificates.generated(data, ["127.0.0.1"], clock=LongAgo(340))
+    certificates.generate_certificate(data, ["127.0.0.1"], clock=LongAgo(340))
     made = x509.load_pem_x509_certificate((data / "tls" / "server.crt").read_bytes())
     authority = (data / "tls" / "ca.crt").read_bytes()
     async with (
@@ -288,7 +288,7 @@ async def test_a_certificate_near_its_end_is_renewed_at_the_start(tmp_path: Path
 
 
 async def test_a_given_certificate_is_served(tmp_path: Path) -> None:
-    given = certificates.generated(tmp_path / "given", ["hub.example"])
+    given = certificates.generate_certificate(tmp_path / "given", ["hub.example"])
     words = ("--tls-cert", str(given.certificate), "--tls-key", str(given.key))
     async with running(tmp_path / "hub", *words) as hub:
         url = next(line.split()[1] for line in hub.said if line.strip().startswith("API"))

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from fairway.clock import VirtualClock
-from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.identity import Identity, authenticated_identity
 from fairway.server.access.token_review import Vouching
 
 
@@ -25,13 +25,13 @@ class Server:
         self.most_at_a_time = max(self.most_at_a_time, self.at_a_time)
         await asyncio.sleep(0)
         self.at_a_time -= 1
-        return authenticated("agent") if token in self.tokens else None
+        return authenticated_identity("agent") if token in self.tokens else None
 
 
 async def test_an_answer_holds_for_a_minute_and_no_longer() -> None:
     server, clock = Server("a.b.c"), VirtualClock()
     vouching = Vouching(server.vouch, clock)
-    assert await vouching.identity("a.b.c") == authenticated("agent")
+    assert await vouching.identity("a.b.c") == authenticated_identity("agent")
     assert await vouching.identity("x.y.z") is None
     server.tokens.clear()
     await clock.advance(59)

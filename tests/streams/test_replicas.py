@@ -253,7 +253,9 @@ async def test_who_is_no_replica_is_not_let_in(store: Store, tmp_path: Path, sho
         files = {
             "nothing": None,
             # Signed by the same authority, for those who connect to the hub.
-            "a serving certificate": certificates.generated(replica.folder, (), clock=CLOCK),
+            "a serving certificate": certificates.generate_certificate(
+                replica.folder, (), clock=CLOCK
+            ),
             "one of a stranger": certificates.replica(tmp_path / "stranger", clock=CLOCK),
         }[shown]
         access = Access(

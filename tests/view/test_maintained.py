@@ -13,7 +13,7 @@ from fairway.core import model
 from fairway.core.cycle import plan
 from fairway.core.plan import Admit, Plan, Preempt
 from fairway.core.snapshot import Facts, Snapshot
-from fairway.core.transitions import decided
+from fairway.core.transitions import apply_plan
 from fairway.view.objects import Objects
 from fairway.view.view import View
 from tests.properties.checks import cases
@@ -97,7 +97,7 @@ class Hub:
         """Plans, and takes the decision for done before the store says so."""
         made: Plan = plan(self.view.snapshot(self.story.now))[0]
         self.view.assume(made)
-        self.assumed.update(decided(self.facts().workloads, made))
+        self.assumed.update(apply_plan(self.facts().workloads, made))
 
     def fail(self) -> None:
         """The store refused one claim."""

@@ -62,7 +62,7 @@ def _compare(cluster: str, other: Request, own: Request) -> None:
         )
 
 
-async def accepted(hub: KubeApi, cluster: str, key: bytes, clock: Clock) -> Credential:
+async def await_acceptance(hub: KubeApi, cluster: str, key: bytes, clock: Clock) -> Credential:
     """Waits until somebody accepts; gives the credential."""
     namespace = work_namespace(cluster)
     while True:
@@ -80,7 +80,7 @@ async def accepted(hub: KubeApi, cluster: str, key: bytes, clock: Clock) -> Cred
 
 def _open(cluster: str, key: bytes, sealed: bytes) -> Credential:
     try:
-        content = sealed_box.opened(key, sealed.decode())
+        content = sealed_box.open_sealed(key, sealed.decode())
         return msgspec.json.decode(content, type=Credential)
     except (sealed_box.NotSealedForUs, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Refused(f"somebody else was accepted as {cluster}") from error
@@ -93,7 +93,7 @@ async def use_up(hub: KubeApi, cluster: str) -> None:
             await hub.delete(kind, rights.GUEST, namespace=work_namespace(cluster), write=_WRITE)
 
 
-async def renewed(hub: KubeApi, cluster: str) -> Credential:
+async def renew_credential(hub: KubeApi, cluster: str) -> Credential:
     """Another credential of the same account."""
     seconds = hub_side.CREDENTIAL_SECONDS
     return await hub_side.token_of(hub, work_namespace(cluster), rights.AGENT, seconds)

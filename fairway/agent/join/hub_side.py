@@ -106,7 +106,7 @@ async def _place(hub: KubeApi, cluster: str, wanted: Wanted) -> JsonObject:
     return result
 
 
-async def asked(hub: KubeApi, cluster: str) -> Request | None:
+async def join_request(hub: KubeApi, cluster: str) -> Request | None:
     """Who asks to be the agent of a cluster, if anybody does."""
     try:
         secret = await hub.get(SECRETS, rights.GUEST, work_namespace(cluster))

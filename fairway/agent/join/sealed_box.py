@@ -53,7 +53,7 @@ def seal(public: str, content: bytes) -> str:
     return _text(sender + cipher.encrypt(_NONCE, content, None))
 
 
-def opened(private: bytes, sealed: str) -> bytes:
+def open_sealed(private: bytes, sealed: str) -> bytes:
     """What was sealed for this key."""
     key = X25519PrivateKey.from_private_bytes(private)
     try:

@@ -26,7 +26,7 @@ from fairway.clock import Clock
 from fairway.controllers.accounting.meters import Held, holdings_of, owner_of, read_held
 from fairway.controllers.cache import Cache
 from fairway.controllers.scheduling.scheduler import Scheduler
-from fairway.core.costs.accounts import DAY, Accounts, ClusterFlavor, Holding, Key, Supply, folded
+from fairway.core.costs.accounts import DAY, Accounts, ClusterFlavor, Holding, Key, Supply, fold
 from fairway.core.costs.reports import row_of, sums_of
 from fairway.core.explain.queue_status import QueueState
 from fairway.store.interface import Store, Stored, Write
@@ -201,7 +201,7 @@ class Accounting:
         accounts.read(now)
         days = sorted({day for day, _ in accounts.sums})
         for day in days:
-            sums = folded(
+            sums = fold(
                 {key: total for (of, key), total in accounts.sums.items() if of == day}, ROWS_MOST
             )
             spec = CostAccountSpec(

@@ -40,7 +40,7 @@ ABLE: Aspect = "AbleToScale"
 ZERO: Aspect = "ScaledToZero"
 
 
-def remembered(status: FleetAutoscalerStatus) -> Memory:
+def read_memory(status: FleetAutoscalerStatus) -> Memory:
     """What a status remembers, for who has just begun to lead."""
     return Memory(
         events=tuple(
@@ -53,7 +53,7 @@ def remembered(status: FleetAutoscalerStatus) -> Memory:
     )
 
 
-def decided(
+def status_of_decision(
     autoscaler: FleetAutoscaler,
     verdict: ScaleDecision,
     bounds: Bounds,
@@ -98,7 +98,7 @@ def decided(
     )
 
 
-def refused(
+def status_of_refusal(
     autoscaler: FleetAutoscaler, reason: str, message: str, now: float
 ) -> FleetAutoscalerStatus:
     """The status of one that could not decide or carry out anything."""

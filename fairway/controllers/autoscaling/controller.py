@@ -138,10 +138,12 @@ class Autoscaling:
             service = await self._service(autoscaler)
             status = await self._decide(name, autoscaler, service, bounds)
         except BadSchedule as fault:
-            status = autoscaler_status.refused(autoscaler, "InvalidSchedule", str(fault), now)
+            status = autoscaler_status.status_of_refusal(
+                autoscaler, "InvalidSchedule", str(fault), now
+            )
             bounds = Bounds(least=0, most=0)
         except NotScalable as fault:
-            status = autoscaler_status.refused(autoscaler, fault.reason, str(fault), now)
+            status = autoscaler_status.status_of_refusal(autoscaler, fault.reason, str(fault), now)
         await self._write(body, autoscaler, status)
         again = now + PERIOD_SECONDS
         return again if bounds.until is None else min(again, bounds.until)
@@ -191,7 +193,7 @@ class Autoscaling:
     ) -> FleetAutoscalerStatus:
         """Decides, carries out, and says what was done."""
         limits = limits_of(autoscaler.spec, bounds, pods_per_replica=service.pods_per_replica)
-        memory = self._memories.get(name) or autoscaler_status.remembered(autoscaler.status)
+        memory = self._memories.get(name) or autoscaler_status.read_memory(autoscaler.status)
         metrics = metrics_of(autoscaler)
         seen_pods = await self._pods(service, metrics)
         now = self._clock.now()
@@ -214,10 +216,12 @@ class Autoscaling:
         if verdict.replicas != service.wanted:
             refusal = await self._carry_out(service, verdict)
             if refusal:
-                return autoscaler_status.refused(autoscaler, "FailedUpdateScale", refusal, now)
+                return autoscaler_status.status_of_refusal(
+                    autoscaler, "FailedUpdateScale", refusal, now
+                )
             self._scaled_at[name] = now
         self._memories[name] = verdict.memory
-        return autoscaler_status.decided(
+        return autoscaler_status.status_of_decision(
             autoscaler,
             verdict,
             bounds,
@@ -228,10 +232,10 @@ class Autoscaling:
 
     async def _pods(self, service: Service, metrics: tuple[Metric, ...]) -> pods.Pods:
         """The pods, one by one where metrics are of each, and where their clusters tell."""
-        known = pods.counted(service, cache=self._cache, states=self._states)
+        known = pods.count_pods(service, cache=self._cache, states=self._states)
         if not needs_usage(metrics) or not known.facts:
             return known
-        result = await pods.measured(service, cache=self._cache, meter=self._measuring.meter)
+        result = await pods.measure_pods(service, cache=self._cache, meter=self._measuring.meter)
         return result if result.is_named else replace(known, fault=result.fault)
 
     async def _carry_out(self, service: Service, verdict: ScaleDecision) -> str:

@@ -49,7 +49,7 @@ class _Place:
     leaving: tuple[Placement, ...]
 
 
-def counted(service: Service, *, cache: Cache, states: States) -> Pods:
+def count_pods(service: Service, *, cache: Cache, states: States) -> Pods:
     """The pods, by how many there are of each sort."""
     facts: list[PodFact] = []
     for place in _places(service, cache):
@@ -58,7 +58,7 @@ def counted(service: Service, *, cache: Cache, states: States) -> Pods:
     return Pods(facts=tuple(facts))
 
 
-async def measured(service: Service, *, cache: Cache, meter: PodMeter) -> Pods:
+async def measure_pods(service: Service, *, cache: Cache, meter: PodMeter) -> Pods:
     """The pods one by one, each as its cluster measures it."""
     places = _places(service, cache)
     heard = [place for place in places if place.is_heard]

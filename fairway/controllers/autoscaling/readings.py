@@ -143,7 +143,7 @@ class Reader:
         )
         if serving_metric.selector is None:
             beginning = re.escape(self.service.object_name)
-            labels = f"{self._of_namespace(None, more)},{_POD}=~{presets.quoted(beginning + '-.*')}"
+            labels = f"{self._of_namespace(None, more)},{_POD}=~{presets.quote(beginning + '-.*')}"
         else:
             labels = self._of_namespace(serving_metric.selector, more)
         query = presets.query(serving_metric.engine, serving_metric.signal, labels)
@@ -161,7 +161,9 @@ class Reader:
 
     async def _of_all(self, query: str) -> model.Reading:
         try:
-            return OfAll(value=rounded(await value(await self._source(), query, self.now)))
+            return OfAll(
+                value=round_to_thousandths(await value(await self._source(), query, self.now))
+            )
         except MetricsFault as fault:
             return NotRead(why=str(fault), is_absent=isinstance(fault, NoSample))
 
@@ -184,7 +186,7 @@ class Reader:
         self, selector: LabelSelector | None, more: Mapping[str, str] | None = None
     ) -> str:
         own = {_NAMESPACE: self.service.namespace, **(more or {})}
-        return ",".join([presets.matching(own), *_matchers(selector)])
+        return ",".join([presets.match_labels(own), *_matchers(selector)])
 
 
 def _by_pod(samples: tuple[Sample, ...], pods: Pods) -> dict[str, model.Measured]:
@@ -209,7 +211,7 @@ def _by_pod(samples: tuple[Sample, ...], pods: Pods) -> dict[str, model.Measured
             free = places[cluster]
         free = [name for name in free if name not in result]
         name = free[0] if free else f"{cluster}/{pod}"
-        result[name] = model.Measured(value=rounded(sample.value), at=sample.at)
+        result[name] = model.Measured(value=round_to_thousandths(sample.value), at=sample.at)
     return result
 
 
@@ -217,9 +219,9 @@ def _matchers(selector: LabelSelector | None) -> list[str]:
     """A label selector as PromQL says it."""
     if selector is None:
         return []
-    matchers = [presets.matching(selector.match_labels)] if selector.match_labels else []
+    matchers = [presets.match_labels(selector.match_labels)] if selector.match_labels else []
     for expression in selector.match_expressions:
-        any_of = presets.quoted("|".join(re.escape(text) for text in expression.values))
+        any_of = presets.quote("|".join(re.escape(text) for text in expression.values))
         matchers.append(
             {
                 "In": f"{expression.key}=~{any_of}",
@@ -246,6 +248,6 @@ def millis(amount: Quantity | None) -> int:
     return -(-amount.nanos // _MILLI) if amount is not None else 0
 
 
-def rounded(number: float) -> int:
+def round_to_thousandths(number: float) -> int:
     """Thousandths of a number as its shortest text says it, rounded up."""
     return ceil(Decimal(repr(number)) * 1000)

@@ -19,7 +19,7 @@ from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet, FleetStatus
 from fairway.api.names import work_namespace
 from fairway.clock import Clock
-from fairway.controllers.breakers import restored
+from fairway.controllers.breakers import restore
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import health
 from fairway.controllers.clusters.health import Observation
@@ -67,7 +67,7 @@ class Clusters:
         self._beats.forget()
         if self._board is not None:
             status = self._cache.fleet().status
-            self._board.breakers = restored(status.breakers, self._clock.now())
+            self._board.breakers = restore(status.breakers, self._clock.now())
         due = 0.0
         while True:
             names = [name for _, name in self._cache.names(CLUSTERS)]

@@ -100,7 +100,7 @@ class Inventory:
             look = replace(look, came_at=now if has_come else before.came_at)
         self._looks[key] = look
         belief = stock.belief_of(known)
-        after = stock.learned(
+        after = stock.learn(
             Question(
                 belief=belief,
                 before=before,
@@ -130,7 +130,7 @@ class Inventory:
         now = self._clock.now()
         idle = [idle_node for idle_node in idle if idle_node.cluster in clusters]
         self._idling.look(idle, now)
-        for name, nodes in release.leaving(clusters, idle, self._idling, now).items():
+        for name, nodes in release.nodes_to_release(clusters, idle, self._idling, now).items():
             plain = [codec.to_plain(node) for node in nodes]
             await self._write(clusters[name], {"leavingNodes": plain})
 

@@ -35,7 +35,7 @@ class Idling:
             self.since.setdefault(pair, now)
 
 
-def leaving(
+def nodes_to_release(
     clusters: Mapping[str, Cluster], idle: Sequence[Idle], idling: Idling, now: float
 ) -> dict[str, tuple[LeavingNode, ...]]:
     """The nodes that leave each cluster from now on; those that change nothing are left out."""

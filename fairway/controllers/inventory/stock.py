@@ -53,21 +53,21 @@ class Question:
     now: float
 
 
-def learned(question: Question) -> Belief:
+def learn(question: Question) -> Belief:
     """What is believed after a look."""
     belief = question.belief
     if _has_failed(question):
-        return stock_outs.failed(belief, question.now)
+        return stock_outs.after_failure(belief, question.now)
     if _has_come(question):
         return stock_outs.came(belief, question.now, took=_took(question))
     slow = stock_outs.slow_after(belief, question.promised)
     asks = [ask for ask in question.asks if ask.answered_at is None]
     late = [ask for ask in asks if ask.decided_at + slow <= question.now]
     if any(belief.failed_at is None or ask.decided_at > belief.failed_at for ask in late):
-        return stock_outs.failed(belief, question.now)
+        return stock_outs.after_failure(belief, question.now)
     for ask in asks:
         if belief.failed_at is not None and ask.decided_at > belief.failed_at:
-            belief = stock_outs.asked(belief, ask.decided_at, within=slow)
+            belief = stock_outs.after_ask(belief, ask.decided_at, within=slow)
     return belief
 
 

@@ -76,7 +76,7 @@ def end_of(troubles: Sequence[Trouble]) -> End:
     )
 
 
-def ended(case: LifecycleCase, status: WorkloadStatus, end: End) -> WorkloadStatus:
+def end_attempt(case: LifecycleCase, status: WorkloadStatus, end: End) -> WorkloadStatus:
     """The status of a workload whose attempt ends."""
     claim = status.claim
     assert claim is not None, "only what holds a claim can end"
@@ -107,10 +107,10 @@ def ended(case: LifecycleCase, status: WorkloadStatus, end: End) -> WorkloadStat
         else status.queued_at or case.workload.metadata.creation_timestamp,
         increased_at=None,
     )
-    return settled(case, stopping)
+    return settle(case, stopping)
 
 
-def rested(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
+def rest(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """The status of a sweep whose placed tasks are all over while others have yet to be placed.
 
     Nothing was lost, and no attempt has failed: lots that follow one another are one line of its
@@ -119,7 +119,7 @@ def rested(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     claim = status.claim
     assert claim is not None, "only what holds a claim can end"
     over = frozenset(placement.cluster for placement in claim.placements)
-    workload_status = ended(case, status, End(reason=TASKS_DONE, uncharged=over))
+    workload_status = end_attempt(case, status, End(reason=TASKS_DONE, uncharged=over))
     lot = replace(workload_status.history[-1], lost_seconds=0)
     earlier = workload_status.history[:-1]
     if earlier and earlier[-1].reason == TASKS_DONE:
@@ -130,7 +130,7 @@ def rested(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     return replace(workload_status, history=(*earlier, lot))
 
 
-def settled(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
+def settle(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """What a workload is once the last of what it leaves is confirmed gone."""
     if status.phase != "Stopping" or status.releasing:
         return status
@@ -139,7 +139,7 @@ def settled(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
         is_cancelled = status.reason == Code.CANCELLED.value
         return replace(status, phase="Cancelled" if is_cancelled else "Failed")
     if spec.cancelled:
-        return cancelled(case, status)
+        return cancel(case, status)
     if spec.hold != "None":
         return replace(status, phase="Held", reason=Code.HELD.value, message="")
     not_before = status.requeue.not_before if status.requeue else None
@@ -147,7 +147,7 @@ def settled(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     return replace(status, phase="Waiting", reason=Code.BACK_OFF.value if waits else "", message="")
 
 
-def cancelled(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
+def cancel(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     return replace(
         status,
         phase="Cancelled",
@@ -158,7 +158,7 @@ def cancelled(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     )
 
 
-def succeeded(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
+def succeed(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """The status of a workload that is done."""
     claim = status.claim
     history, ran = status.history, status.ran_seconds
@@ -201,7 +201,7 @@ def shrunk(
     history = history[-HISTORY_MOST:]
     requeue, _ = _requeue(case, status, end_of(troubles), history)
     charged = tuple(
-        leaving_replicas.leaving(case.workload, placement, leaving[placement.cluster].reason)
+        leaving_replicas.leave_place(case.workload, placement, leaving[placement.cluster].reason)
         for placement in gone
         if leaving[placement.cluster].is_charged
     )
@@ -223,9 +223,7 @@ def is_final(case: LifecycleCase, status: WorkloadStatus, end: End) -> bool:
     return not end.is_retried or (end.is_counted and count > case.settings.retry.limit)
 
 
-def avoiding(
-    case: LifecycleCase, before: Requeue | None, clusters: Sequence[str]
-) -> Requeue | None:
+def avoid(case: LifecycleCase, before: Requeue | None, clusters: Sequence[str]) -> Requeue | None:
     """A requeue that keeps away from some more clusters for a while."""
     if not clusters:
         return before
@@ -239,7 +237,7 @@ def _requeue(
     case: LifecycleCase, status: WorkloadStatus, end: End, history: Sequence[PastAttempt]
 ) -> tuple[Requeue | None, bool]:
     final = is_final(case, status, end)
-    requeue = avoiding(case, status.requeue, () if final else end.avoids)
+    requeue = avoid(case, status.requeue, () if final else end.avoids)
     if end.is_counted and not final:
         requeue = requeue or Requeue()
         requeue = replace(requeue, count=requeue.count + 1)

@@ -51,7 +51,7 @@ def has_started(case: LifecycleCase, placement: Placement) -> bool:
     return seen is not None and (seen.phase in ("Running", "Succeeded", "Failed"))
 
 
-def counted(case: LifecycleCase, status: WorkloadStatus) -> PodCount:
+def count_pods(case: LifecycleCase, status: WorkloadStatus) -> PodCount:
     """The pods of a claim; what is over stays as it was last counted."""
     if status.claim is None:
         return replace(status.pods, wanted=0, ready=0)

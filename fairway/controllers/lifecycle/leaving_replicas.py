@@ -85,7 +85,7 @@ def _join(here: Placement, more: Placement) -> Placement:
 _WISHES = (Code.CLUSTER_DRAINED.value, Code.CLUSTER_TAINTED.value)  # the hub's or a person's
 
 
-def leaving(workload: Workload, placement: Placement, reason: str) -> Placement:
+def leave_place(workload: Workload, placement: Placement, reason: str) -> Placement:
     """A place that a workload has to leave, and how fast: a service has a budget for wishes."""
     is_asked = workload.spec.mode == "Divided" and reason in _WISHES
     if is_asked and budget_of(workload) is not None:
@@ -98,7 +98,7 @@ def may_outlast(case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[
     if case.workload.spec.mode != "Divided":
         return False
     return any(placement.leaves == "WhenReplaced" for placement in status.releasing) or any(
-        stays(leaving(case.workload, trouble.placement, trouble.reason)) for trouble in troubles
+        stays(leave_place(case.workload, trouble.placement, trouble.reason)) for trouble in troubles
     )
 
 
@@ -179,7 +179,7 @@ def _part(
         yield part_of(leaving, replicas - going)
 
 
-def restored(status: WorkloadStatus, lost: int) -> WorkloadStatus:
+def undo_lost_moves(status: WorkloadStatus, lost: int) -> WorkloadStatus:
     """Undoes moves to places that were lost: who has not gone yet stays where it is."""
     claim = status.claim
     if claim is None or lost <= 0:

@@ -17,7 +17,7 @@ from fairway.api.names import FINALIZER, OVER
 from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle import attempt_ends, counts, leaving_replicas, resize
-from fairway.controllers.lifecycle.attempt_ends import End, ended, moment, settled
+from fairway.controllers.lifecycle.attempt_ends import End, end_attempt, moment, settle
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.tasks import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
@@ -67,7 +67,7 @@ def _waiting(case: LifecycleCase) -> Change:
         replicas = sum(placement.replicas or 0 for placement in claim.placements)
         return Change(status=replace(status, phase="Claimed", claim=claim, replicas=replicas))
     if spec.cancelled:
-        return Change(status=attempt_ends.cancelled(case, status))
+        return Change(status=attempt_ends.cancel(case, status))
     if spec.hold != "None":
         if status.phase == "Held":
             return Change()
@@ -127,8 +127,8 @@ def _stopping(case: LifecycleCase) -> Change:
     status = case.workload.status
     left = _still_there(case, status)
     if len(left) != len(status.releasing) or not left:
-        status = replace(status, releasing=left, pods=counts.counted(case, status))
-        status = settled(case, status)
+        status = replace(status, releasing=left, pods=counts.count_pods(case, status))
+        status = settle(case, status)
     due = min((gives_up_at(case, placement) for placement in left), default=NEVER)
     return Change(status=status, wake_at=None if due == NEVER else due)
 
@@ -222,14 +222,14 @@ def _outcome(
         )
         if len(sweep.failed) > (most or 0):
             end = End(reason=Code.TASKS_FAILED.value, blame="Program", is_retried=False)
-            return ended(case, with_tasks, end)
-        return attempt_ends.succeeded(case, with_tasks) if sweep.is_over else None
+            return end_attempt(case, with_tasks, end)
+        return attempt_ends.succeed(case, with_tasks) if sweep.is_over else None
     seen = [case.seen(placement) for placement in status.claim.placements]
     if seen and all(
         observation is not None and observation.phase == "Succeeded" for observation in seen
     ):
-        counted = counts.counted(case, status)
-        return replace(attempt_ends.succeeded(case, status), pods=counted)
+        counted = counts.count_pods(case, status)
+        return replace(attempt_ends.succeed(case, status), pods=counted)
     return None
 
 
@@ -237,13 +237,13 @@ def _ask(case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None) -> Wo
     """What people ask for: that it goes, or that it stops for now."""
     spec = case.workload.spec
     if case.workload.metadata.deletion_timestamp is not None:
-        return ended(case, status, End(reason=Code.DELETED.value, is_retried=False))
+        return end_attempt(case, status, End(reason=Code.DELETED.value, is_retried=False))
     if spec.cancelled:
-        return ended(case, status, End(reason=Code.CANCELLED.value, is_retried=False))
+        return end_attempt(case, status, End(reason=Code.CANCELLED.value, is_retried=False))
     if spec.hold == "HoldAndDrain":
-        return ended(case, status, End(reason=Code.DRAINED.value))
+        return end_attempt(case, status, End(reason=Code.DRAINED.value))
     if case.settings.queue_hold == "HoldAndDrain" and case.may_move:
-        return ended(case, status, End(reason=Code.QUEUE_DRAINED.value))
+        return end_attempt(case, status, End(reason=Code.QUEUE_DRAINED.value))
     return None
 
 
@@ -253,7 +253,7 @@ def _limit(
     if case.now < _limit_at(case, status):
         return None
     end = End(reason=Code.RUN_LIMIT_EXCEEDED.value, blame="Program", is_retried=False)
-    return ended(case, status, end)
+    return end_attempt(case, status, end)
 
 
 def _limit_at(case: LifecycleCase, status: WorkloadStatus) -> float:
@@ -275,7 +275,7 @@ def _with_tasks(case: LifecycleCase, status: WorkloadStatus, sweep: Swept) -> Wo
         attempt = claim.attempt + rises
         placements = attempt_ends.with_attempt(sweep.placements, claim)
         return replace(status, claim=replace(claim, attempt=attempt, placements=placements))
-    return attempt_ends.rested(case, status)
+    return attempt_ends.rest(case, status)
 
 
 def _place(case: LifecycleCase, status: WorkloadStatus) -> Change:
@@ -286,7 +286,7 @@ def _place(case: LifecycleCase, status: WorkloadStatus) -> Change:
     times = [item for item in looks if isinstance(item, float)]
     if troubles:
         return _troubled(case, status, troubles, times)
-    status = resize.resized(case, _with_readiness(case, status))
+    status = resize.resize(case, _with_readiness(case, status))
     status = _with_counts(case, status)
     return Change(status=status, wake_at=_wake_at(case, status, times))
 
@@ -308,12 +308,12 @@ def _troubled(
     if troubles:
         end = attempt_ends.end_of(troubles)
         if is_whole or attempt_ends.is_final(case, status, end):
-            status = ended(case, status, end)
+            status = end_attempt(case, status, end)
         else:
             status = attempt_ends.shrunk(case, status, troubles)
     if status.claim is not None:
         after = sum(placement.replicas or 0 for placement in status.claim.placements)
-        status = _summarise(leaving_replicas.restored(status, before - after))
+        status = _summarise(leaving_replicas.undo_lost_moves(status, before - after))
         status = _with_readiness(case, status)  # what is left may be well, or done
         if case.workload.spec.tasks is None:
             status = _outcome(case, status, None) or status
@@ -333,10 +333,10 @@ def _summarise(status: WorkloadStatus) -> WorkloadStatus:
 def _trim(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Without what is known to be gone already; counts as they are then."""
     left = _still_there(case, status)
-    status = settled(case, replace(status, releasing=left))
+    status = settle(case, replace(status, releasing=left))
     if status.phase == "Succeeded":
         return status
-    return replace(status, pods=counts.counted(case, status))
+    return replace(status, pods=counts.count_pods(case, status))
 
 
 _READY: Mapping[str, Callable[[LifecycleCase, Sequence[Placement]], bool]] = {
@@ -387,7 +387,7 @@ def _ready_at(case: LifecycleCase, claim: Claim) -> float:
 
 def _with_counts(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """Counts and feedback, if anything else is written or they are worth it by themselves."""
-    pods = counts.counted(case, status)
+    pods = counts.count_pods(case, status)
     feedback = counts.feedback_of([case.sent[name] for name in sorted(case.sent)])
     changed = replace(status, pods=pods, feedback=feedback)
     if status != case.workload.status or feedback != status.feedback:

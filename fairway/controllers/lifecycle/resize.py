@@ -17,7 +17,7 @@ from fairway.api.claim import PlacedPodSet, Placement
 from fairway.api.meta import Condition
 from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
-from fairway.controllers.lifecycle.attempt_ends import avoiding, moment
+from fairway.controllers.lifecycle.attempt_ends import avoid, moment
 from fairway.controllers.lifecycle.case import LifecycleCase
 from fairway.controllers.lifecycle.troubles import Trouble, stuck
 from fairway.kinds.native import derived_pod_sets
@@ -30,7 +30,7 @@ _COMES = {
 }
 
 
-def resized(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
+def resize(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     """The status after a change of the spec that asks for more or fewer pods."""
     status = _grown(case, status)
     generation, observed = case.workload.metadata.generation, case.workload.status
@@ -148,7 +148,7 @@ def taken_back(
         message=troubles[0].message,
         claim=replace(claim, placements=placements),
         replicas=sum(placement.replicas or 0 for placement in placements),
-        requeue=avoiding(case, status.requeue, avoided),
+        requeue=avoid(case, status.requeue, avoided),
     )
 
 

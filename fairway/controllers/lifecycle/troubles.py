@@ -81,7 +81,7 @@ def trouble_of(case: LifecycleCase, placement: Placement) -> Found:
     return due
 
 
-def failed(case: LifecycleCase, placement: Placement) -> Found:
+def failed_work(case: LifecycleCase, placement: Placement) -> Found:
     """Its work failed, or is gone though nobody here asked for that."""
     seen = case.seen(placement)
     if seen is None or seen.phase not in ("Failed", "Gone"):
@@ -89,7 +89,7 @@ def failed(case: LifecycleCase, placement: Placement) -> Found:
     return _judge(case, placement, seen)
 
 
-def blocked(case: LifecycleCase, placement: Placement) -> Found:
+def blocked_pods(case: LifecycleCase, placement: Placement) -> Found:
     """Its pods have a node and do not start, for a reason that is known; some of them pass."""
     seen, claim = case.seen(placement), case.workload.status.claim
     if seen is None or seen.phase != "Pending" or not seen.reason or claim is None:
@@ -141,7 +141,7 @@ def _aside(
     )
 
 
-def removed(case: LifecycleCase, placement: Placement) -> Found:
+def removed_cluster(case: LifecycleCase, placement: Placement) -> Found:
     """Somebody took the cluster out of the fleet."""
     if placement.cluster in case.places:
         return NEVER
@@ -150,7 +150,7 @@ def removed(case: LifecycleCase, placement: Placement) -> Found:
     )
 
 
-def lost(case: LifecycleCase, placement: Placement) -> Found:
+def lost_cluster(case: LifecycleCase, placement: Placement) -> Found:
     """The cluster is lost, and the workload is not to wait for it."""
     number = gives_up_at(case, placement)
     if number > case.now:
@@ -191,14 +191,14 @@ def gives_up_at(case: LifecycleCase, placement: Placement) -> float:
     return case.now + (max(left, _LOOK_SECONDS_LEAST) if left > 0 else left)
 
 
-def drained(case: LifecycleCase, placement: Placement) -> Found:
+def drained_cluster(case: LifecycleCase, placement: Placement) -> Found:
     place = case.places.get(placement.cluster)
     if place is None or place.hold != "HoldAndDrain":
         return NEVER
     return Trouble(placement=placement, reason=Code.CLUSTER_DRAINED.value, is_move=True)
 
 
-def tainted(case: LifecycleCase, placement: Placement) -> Found:
+def tainted_cluster(case: LifecycleCase, placement: Placement) -> Found:
     """A taint of the cluster drives it away, at once or after the seconds that it is borne."""
     place = case.places.get(placement.cluster)
     if place is None:
@@ -249,7 +249,7 @@ def late(case: LifecycleCase, placement: Placement) -> Found:
     )
 
 
-def unstocked(case: LifecycleCase, placement: Placement) -> Found:
+def stock_out(case: LifecycleCase, placement: Placement) -> Found:
     """Nodes that it waits for do not come, since their pool is out of stock.
 
     Neither it nor its cluster is to blame: it goes elsewhere, or waits for the pool, at once.
@@ -277,7 +277,7 @@ def unstocked(case: LifecycleCase, placement: Placement) -> Found:
     )
 
 
-def pending(case: LifecycleCase, placement: Placement) -> Found:
+def pending_pods(case: LifecycleCase, placement: Placement) -> Found:
     """Pods have waited for a node for too long; those that nodes are on their way for may."""
     if _is_provisioned(case, placement):
         return NEVER
@@ -325,13 +325,13 @@ def stuck(case: LifecycleCase, placement: Placement) -> Iterator[tuple[str, int,
 
 
 _LOOKS: tuple[Callable[[LifecycleCase, Placement], Found], ...] = (
-    removed,
-    failed,
-    lost,
-    drained,
-    tainted,
-    blocked,
-    unstocked,
+    removed_cluster,
+    failed_work,
+    lost_cluster,
+    drained_cluster,
+    tainted_cluster,
+    blocked_pods,
+    stock_out,
     late,
-    pending,
+    pending_pods,
 )

@@ -160,10 +160,10 @@ class Rollouts:
                 for gate in due
             ]
             result = advance(with_fields(case, status=result.status, answers=tuple(answers)))
-        kept = history.kept(
+        kept = history.prune_history(
             result.status.history,
             limit=rollout.spec.revision_history_limit,
-            in_use=history.used(result.status),
+            in_use=history.marks_in_use(result.status),
         )
         result = with_fields(result, status=replace(result.status, history=kept))
         await self._surge(rollout, workload, result.status)
@@ -176,7 +176,7 @@ class Rollouts:
         assert workload.spec.template is not None, "only such have Rollouts that count"
         before = rollout.status
         mark = mark_of(workload.spec.template.manifests, self._kinds)
-        after = history.noted(
+        after = history.note_revision(
             before.history,
             mark,
             now=now,

@@ -79,12 +79,12 @@ def _places(
             replicas=placement.replicas or 0,
             group=placement.group,
             rank=rank,
-            by_mark=counted(placement, state, marks),
+            by_mark=count_replicas(placement, state, marks),
             is_heard=cluster is not None and cluster.status.phase not in _SILENT,
         )
 
 
-def counted(
+def count_replicas(
     placement: Placement, state: WorkState | None, marks: Mapping[str, str]
 ) -> dict[str, Counted]:
     """Whole replicas of each revision: as many as every pod set has the pods for.

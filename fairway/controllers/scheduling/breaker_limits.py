@@ -28,7 +28,7 @@ class Restrained:
     refused: dict[str, Name] = field(default_factory=dict)
 
 
-def restrained(
+def restrain(
     deals: Sequence[Sequence[Step]],
     breakers: Breakers,
     limits: Limits,
@@ -61,7 +61,7 @@ def _awaited(deal: Sequence[Step]) -> Iterator[str]:
             yield from step.waits_for
 
 
-def counted(
+def count_steps(
     steps: Sequence[Step], written: Sequence[Step], price_of: PriceOf
 ) -> Iterator[tuple[Name, int]]:
     """What is counted of steps that were written; nodes come with the claim that asks for them."""

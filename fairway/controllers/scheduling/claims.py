@@ -55,7 +55,7 @@ class Leaving:
     attempt: int
 
 
-def claimed(
+def take_claim(
     workload: Workload,
     step: plan.Admit,
     provisions: Sequence[plan.Provision],
@@ -138,7 +138,7 @@ def _ask(
     return result
 
 
-def preempted(
+def preempt(
     workload: Workload, step: plan.Preempt, context: Context, *, by_uid: str
 ) -> WorkloadStatus:
     """The workload loses its claim to another, which has a UID, and gets a receipt."""
@@ -176,7 +176,7 @@ def preempted(
     )
 
 
-def moved(workload: Workload, step: plan.Move, context: Context) -> WorkloadStatus:
+def move(workload: Workload, step: plan.Move, context: Context) -> WorkloadStatus:
     """Some replicas of a running workload go elsewhere.
 
     Where they may run in both places for a while, those of the old one go when the new are ready;
@@ -219,9 +219,7 @@ def moved(workload: Workload, step: plan.Move, context: Context) -> WorkloadStat
     )
 
 
-def reserved(
-    workload: Workload, other: plan.Reservation | None, context: Context
-) -> WorkloadStatus:
+def reserve(workload: Workload, other: plan.Reservation | None, context: Context) -> WorkloadStatus:
     """The workload holds a place while it waits, or gives it up."""
     before = workload.status.reservation
     if other is None:

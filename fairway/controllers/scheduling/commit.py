@@ -247,7 +247,7 @@ class Committer:
         uid = _decode_head(by.raw).metadata.uid if by is not None else ""
 
         def make(workload: Workload) -> WorkloadStatus:
-            return claims.preempted(workload, step, context, by_uid=uid)
+            return claims.preempt(workload, step, context, by_uid=uid)
 
         try:
             await self._write(body, make, outcome)
@@ -364,7 +364,7 @@ def _admit(
     context: Context,
     leaving: Mapping[str, claims.Leaving],
 ) -> MakeStatus:
-    return lambda workload: claims.claimed(workload, step, provisions, context, leaving)
+    return lambda workload: claims.take_claim(workload, step, provisions, context, leaving)
 
 
 def _move(moves: Sequence[Move], context: Context) -> MakeStatus:
@@ -372,14 +372,14 @@ def _move(moves: Sequence[Move], context: Context) -> MakeStatus:
 
     def make(workload: Workload) -> WorkloadStatus:
         for step in moves:
-            workload = replace(workload, status=claims.moved(workload, step, context))
+            workload = replace(workload, status=claims.move(workload, step, context))
         return workload.status
 
     return make
 
 
 def _reserve(reservation: Reservation | None, context: Context) -> MakeStatus:
-    return lambda workload: claims.reserved(workload, reservation, context)
+    return lambda workload: claims.reserve(workload, reservation, context)
 
 
 def _attempt(body: JsonObject | None) -> int | None:

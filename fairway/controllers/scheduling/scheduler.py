@@ -307,7 +307,9 @@ class Scheduler:
         outcome = await self._committer.commit(with_fields(planned, steps=allowed.steps), context)
         for workload, stored in outcome.stored.items():
             self._await_echo(workload, stored)
-        for name, nanos in breaker_limits.counted(allowed.steps, outcome.written, self._price_of):
+        for name, nanos in breaker_limits.count_steps(
+            allowed.steps, outcome.written, self._price_of
+        ):
             self._board.spend(name, nanos)
         if allowed.refused:
             # The core is told of an open breaker by the fleet's status, and then plans again.
@@ -348,7 +350,7 @@ class Scheduler:
                 await self._forget([key])
 
     def _restrain(self, planned: Planned) -> Restrained:
-        return breaker_limits.restrained(
+        return breaker_limits.restrain(
             deals_of(planned.steps),
             self._board.breakers,
             self._cache.fleet().spec.breakers,

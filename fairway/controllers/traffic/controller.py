@@ -20,7 +20,7 @@ from fairway.controllers.traffic import routes
 from fairway.controllers.traffic.weights import traffic_of
 from fairway.controllers.works.roster import Roster
 from fairway.controllers.works.states import States
-from fairway.kinds.plain import child, listed
+from fairway.kinds.plain import child, maps_at
 from fairway.loops import Alarm, Loop
 from fairway.serving.traffic import differs
 from fairway.store.interface import Patch, Store, Stored, Write
@@ -80,7 +80,7 @@ class Traffic:
 
     def _are_routes_served(self) -> bool:
         stored = self._definitions.get(_DEFINITION)
-        versions = listed(stored.object(), "spec", "versions") if stored is not None else []
+        versions = maps_at(stored.object(), "spec", "versions") if stored is not None else []
         return any(version.get("name") == "v1" and version.get("served") for version in versions)
 
     # What changed.

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from fairway.api.meta import JsonObject
 from fairway.api.serving import SERVING_GROUP
-from fairway.kinds.plain import annotation, listed, number, text
+from fairway.kinds.plain import annotation, maps_at, number, text
 from fairway.serving.traffic import differs
 
 WORKLOAD = f"{SERVING_GROUP}/workload"
@@ -25,7 +25,7 @@ def workload_of(route: JsonObject) -> str:
     return annotation(route, WORKLOAD)
 
 
-def named(route: JsonObject) -> dict[str, str]:
+def backend_clusters(route: JsonObject) -> dict[str, str]:
     """Clusters of backends, as the route says."""
     pairs = (part.partition("=") for part in annotation(route, BACKENDS).split(","))
     return {backend.strip(): cluster.strip() for cluster, sign, backend in pairs if sign}
@@ -50,9 +50,9 @@ def changes(route: JsonObject, weights: Mapping[str, int], *, least: int) -> lis
     if not any(weights.values()):
         return []
     made: list[JsonObject] = []
-    given = named(route)
-    for at, rule in enumerate(listed(route, "spec", "rules")):
-        references = listed(rule, "backendRefs")
+    given = backend_clusters(route)
+    for at, rule in enumerate(maps_at(route, "spec", "rules")):
+        references = maps_at(rule, "backendRefs")
         owners = [
             cluster_of(text(reference, "name"), weights.keys(), given) for reference in references
         ]
@@ -71,6 +71,6 @@ def changes(route: JsonObject, weights: Mapping[str, int], *, least: int) -> lis
 
 
 def weights_in(route: JsonObject) -> Iterable[int]:
-    for rule in listed(route, "spec", "rules"):
-        for backend_ref in listed(rule, "backendRefs"):
+    for rule in maps_at(route, "spec", "rules"):
+        for backend_ref in maps_at(rule, "backendRefs"):
             yield number(backend_ref, "weight", default=_WEIGHT)

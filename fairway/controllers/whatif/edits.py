@@ -108,7 +108,7 @@ def confirm_seen(change: Change, may: MayLook) -> None:
             )
 
 
-def changed(objects: Iterable[JsonObject], change: Change, now: float) -> list[JsonObject]:
+def apply_change(objects: Iterable[JsonObject], change: Change, now: float) -> list[JsonObject]:
     """The objects with the change made; the same that one would write into a dumped snapshot."""
     objects = list(objects)
     known = {_identity(object_): object_ for object_ in objects}

@@ -102,7 +102,7 @@ class Side:
         return result
 
 
-def compared(before: Side, other: Side) -> dict[str, Any]:
+def compare(before: Side, other: Side) -> dict[str, Any]:
     """Whom a change touches, and amounts on both sides."""
     was, now = before.states(), other.states()
     touched: list[dict[str, Any]] = [

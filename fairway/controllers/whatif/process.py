@@ -9,8 +9,8 @@ from contextlib import suppress
 import msgspec
 
 from fairway.api.errors import ApiError
-from fairway.controllers.whatif.edits import Change, JsonObject, changed, read_change
-from fairway.controllers.whatif.outcome import Side, compared
+from fairway.controllers.whatif.edits import Change, JsonObject, apply_change, read_change
+from fairway.controllers.whatif.outcome import Side, compare
 from fairway.core.cycle import plan
 from fairway.core.explain.shortfalls import with_shortfalls
 from fairway.core.plan import Plan
@@ -25,26 +25,26 @@ def main() -> None:
         os.nice(_NICENESS)
     asked = msgspec.json.decode(sys.stdin.buffer.read())
     try:
-        answer = answered(asked["objects"], read_change(asked["change"]), asked["now"])
+        answer = compare_plans(asked["objects"], read_change(asked["change"]), asked["now"])
     except ApiError as refusal:
         answer = {"refused": refusal.message}
     sys.stdout.buffer.write(msgspec.json.encode(answer))
 
 
-def answered(before: list[JsonObject], change: Change, now: float) -> JsonObject:
+def compare_plans(before: list[JsonObject], change: Change, now: float) -> JsonObject:
     """Both plans, and whom the difference touches."""
-    after = changed(before, change, now)
+    after = apply_change(before, change, now)
     facts = [Objects.of(objects).facts(now) for objects in (before, after)]
     plans = [_plan(fact) for fact in facts]
     was, then = (Side.of(*both) for both in zip(facts, plans, strict=True))
     return {
         "before": with_shortfalls(facts[0], plans[0]).render(),
         "after": with_shortfalls(facts[1], plans[1]).render(),
-        **compared(was, then),
+        **compare(was, then),
     }
 
 
-def planned(objects: list[JsonObject], now: float) -> JsonObject:
+def make_plan(objects: list[JsonObject], now: float) -> JsonObject:
     """What `fairway plan` says of these objects."""
     facts = Objects.of(objects).facts(now)
     return with_shortfalls(facts, _plan(facts)).render()

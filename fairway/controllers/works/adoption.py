@@ -29,7 +29,7 @@ def is_own(work: Work, workload: Workload) -> bool:
     return work.spec.workload.uid == workload.metadata.uid or is_adopted(work)
 
 
-def noted(placement: Placement) -> str:
+def note_of(placement: Placement) -> str:
     """A decision as it is noted on its work."""
     return msgspec.json.encode(codec.to_plain(placement), order="deterministic").decode()
 

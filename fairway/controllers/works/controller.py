@@ -36,7 +36,7 @@ from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.revisions import Stages, as_staged
 from fairway.controllers.works.roster import Roster
 from fairway.controllers.works.states import States
-from fairway.controllers.works.victims import Incarnations, mentioned
+from fairway.controllers.works.victims import Incarnations, mention
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Store, Stored, Write
@@ -325,7 +325,7 @@ class Works:
             other = self._cache.get(Workload, victim[1], victim[0]) if victim else None
             if victim is not None and other is not None:
                 self._waiting_for.setdefault(victim, {})[name] = None
-                victims[mentioned(wait.workload)] = other
+                victims[mention(wait.workload)] = other
         return victims
 
     async def _objects(self, workload: Workload, stages: Stages) -> list[JsonObject]:

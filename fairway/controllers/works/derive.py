@@ -32,7 +32,7 @@ from fairway.controllers.lifecycle.case import (
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
 from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.works import generated
-from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, noted
+from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, note_of
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
 from fairway.controllers.works.revisions import Stages, as_staged, manifests_in_use, pace_of
 from fairway.controllers.works.victims import victims_left
@@ -264,7 +264,7 @@ def _work(
         stop=_stop(workload),
         stop_when_silent_seconds=_silence(known, cluster, same),
     )
-    annotations = {PLACEMENT: noted(placement)}
+    annotations = {PLACEMENT: note_of(placement)}
     if aside:
         annotations[AVOIDED_NODES] = ",".join(aside)
     if around.pace.mark:

@@ -20,10 +20,10 @@ from fairway.api.work import FeedbackPath, FeedbackRule, Manifest, WorkPodSet
 from fairway.api.workload import Workload
 from fairway.controllers.works import generated
 from fairway.kinds import decision, profile, tasks
-from fairway.kinds.native import cleaned
-from fairway.kinds.plain import changed, text, without
+from fairway.kinds.native import clean_manifest
+from fairway.kinds.plain import text, with_value, without
 from fairway.kinds.registry import KnownKinds
-from fairway.kinds.updates import Pace, paced
+from fairway.kinds.updates import Pace, with_pace
 from fairway.kinds.volumes import BOUND_IN
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -52,7 +52,7 @@ def manifests_of(
     """The objects that a cluster is to have for a placement."""
     namespace = workload.metadata.namespace
     if workload.spec.template is not None:
-        plain = [cleaned(manifest) for manifest in workload.spec.template.manifests]
+        plain = [clean_manifest(manifest) for manifest in workload.spec.template.manifests]
         first, *others = (_at_home(entry, workload, namespace) for entry in plain)
         running = _running(workload, placement, work, _count(first, placement, around), around)
     else:
@@ -65,25 +65,25 @@ def manifests_of(
     made = [_dependency(object_, namespace) for object_ in around.objects]
     own = around.cluster.spec.profile
     for entry in others:
-        made.append(Manifest(object=profile.applied(around.kinds.of(entry), entry, own)))
+        made.append(Manifest(object=profile.apply_profile(around.kinds.of(entry), entry, own)))
     # Values cost a write of the work's own status whenever they change.
     feedback = (_WELL_KNOWN, _STATUS) if workload.spec.source else ()
     for entry in running:
-        fitted = profile.applied(around.kinds.of(entry), entry, own)
+        fitted = profile.apply_profile(around.kinds.of(entry), entry, own)
         made.append(Manifest(object=fitted, feedback=feedback))
     return tuple(made)
 
 
 def _at_home(manifest: JsonObject, workload: Workload, namespace: str) -> JsonObject:
-    named = changed(manifest, ("metadata", "namespace"), namespace)
+    named = with_value(manifest, ("metadata", "namespace"), namespace)
     if not text(named, "metadata", "name"):
-        named = changed(named, ("metadata", "name"), workload.metadata.name)
+        named = with_value(named, ("metadata", "name"), workload.metadata.name)
     return named
 
 
 def _dependency(body: JsonObject, namespace: str) -> Manifest:
     """An object that travels along. What holds data or identity outlives the work."""
-    plain = changed(cleaned(body), ("metadata", "namespace"), namespace)
+    plain = with_value(clean_manifest(body), ("metadata", "namespace"), namespace)
     plain = without(plain, "metadata", "annotations", BOUND_IN)  # of the hub alone
     is_kept = plain.get("kind") in _KEPT
     return Manifest(
@@ -106,9 +106,9 @@ def _running(
         return [manifest]
     decorated = decision.decorate(kind, manifest, _changes(workload, placement, around))
     attempt = placement.attempt
-    labelled = decision.labelled(kind, decorated, work=work, attempt=attempt)
+    labelled = decision.with_pod_labels(kind, decorated, work=work, attempt=attempt)
     if placement.replicas is not None:
-        labelled = paced(kind, labelled, around.pace, placement.replicas)
+        labelled = with_pace(kind, labelled, around.pace, placement.replicas)
     asked = workload.spec.tasks
     if asked is None or not placement.tasks or kind.name != "Job":
         return [labelled]

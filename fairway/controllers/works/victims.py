@@ -27,14 +27,14 @@ def victims_left(claim: Claim, victims: Mapping[str, Workload]) -> list[str]:
     for wait in claim.waits_for:
         if wait.type != "Preemption" or wait.workload is None:
             continue
-        key = mentioned(wait.workload)
+        key = mention(wait.workload)
         workload = victims.get(key)
         if workload is not None and _is_here(workload, wait.attempt):
             left.append(key)
     return left
 
 
-def mentioned(victim: WorkloadMention) -> str:
+def mention(victim: WorkloadMention) -> str:
     """One word for a victim: `namespace/name`, or its UID where that is all there is."""
     return f"{victim.namespace}/{victim.name}" if victim.name else victim.uid
 

@@ -43,7 +43,7 @@ def broken(facts: Facts, plan: Plan) -> list[str]:
     return walk.faults
 
 
-def unanswered(facts: Facts, plan: Plan) -> list[str]:
+def forgotten_workloads(facts: Facts, plan: Plan) -> list[str]:
     """Workloads that a whole plan forgets: neither started, nor told why they wait."""
     answered = {step.workload for step in plan.steps} | {
         waiting_workload.workload for waiting_workload in plan.waiting
@@ -62,10 +62,10 @@ def overfull(facts: Facts, growing: Collection[str] = ()) -> list[str]:
 
 def same(plan: Plan, other: Plan) -> bool:
     """Whether two plans are the same, byte for byte."""
-    return rendered(plan) == rendered(other)
+    return render(plan) == render(other)
 
 
-def rendered(plan: Plan) -> str:
+def render(plan: Plan) -> str:
     return json.dumps(plan.render())
 
 

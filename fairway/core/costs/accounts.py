@@ -168,7 +168,7 @@ def days_of(since: int, until: int) -> Iterator[tuple[int, int]]:
         since = end
 
 
-def folded(sums: Mapping[Key, Sum], most: int) -> dict[Key, Sum]:
+def fold(sums: Mapping[Key, Sum], most: int) -> dict[Key, Sum]:
     """At most so many rows: of workloads that had least, those alike but for the name are one.
 
     Nothing is lost by that but names. Should that still be too many, namespaces, queues and places

@@ -16,7 +16,7 @@ from fairway.core.model import Form, Workload, unit_nanos
 from fairway.core.modes.forms import times
 from fairway.core.nodes import Room
 from fairway.core.packing.near_fit import nearest_miss
-from fairway.core.packing.space import leading
+from fairway.core.packing.space import leading_resource
 from fairway.core.packing.topology import Want
 from fairway.core.plan import Plan
 from fairway.core.planning_round import Desk
@@ -95,7 +95,7 @@ def _with_miss(room: Room, want: Want, reason: Reason) -> Reason:
     """The reason with what the pods lack at the place that comes nearest."""
     miss = nearest_miss(room, want)
     if miss is None:  # beside other sets, or in one domain with them
-        resource, amount = leading(room, want.shape.requests)
+        resource, amount = leading_resource(room, want.shape.requests)
         short = ((resource, amount * reason.count),) if resource else ()
         return replace(reason, short=_in_nanos(short))
     total = _short_in_all(room, want) if miss.node else ()

@@ -59,7 +59,7 @@ def returns(
     return steps, notes.done()
 
 
-def watched(desk: Desk, before: Homeward | None) -> Homeward | None:
+def watch(desk: Desk, before: Homeward | None) -> Homeward | None:
     """What is remembered after a plan over few: who has lost the room that it was to come to."""
     if before is None or not before.room_since:
         return before

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairway.core.nodes import Amounts, Room
 from fairway.core.packing.devices import devices_of, needs_devices
-from fairway.core.packing.space import Space, leading
+from fairway.core.packing.space import Space, leading_resource
 from fairway.core.packing.topology import Want, level_index, levels_of, most_of, sum_by
 
 
@@ -35,7 +35,7 @@ def nearest_miss(room: Room, want: Want) -> Miss | None:
         return _nearest_node(room, want)
     missing = want.count - placeable
     index = level_index(room, want.topology.required)
-    resource, amount = leading(room, request)
+    resource, amount = leading_resource(room, request)
     short = ((resource, amount * missing),) if resource else ()
     if index is None:
         return Miss(name=want.name, placeable=placeable, short=_scarce(space, want) or short)

@@ -42,7 +42,7 @@ def total_free(room: Room, resource: str) -> int:
     return known.total
 
 
-def leading(room: Room, request: Request) -> tuple[str, int]:
+def leading_resource(room: Room, request: Request) -> tuple[str, int]:
     """What decides how tightly a pod fits: an accelerator, else its largest share of what is free.
 
     Without any request the name is empty.
@@ -84,7 +84,7 @@ class Space:
         Where this answers, `choose` would answer the same (but for its rounding of amounts beyond
         2**30): no node can be filled more tightly. It looks closely at far fewer nodes.
         """
-        leads, amount = leading(self.room, request)
+        leads, amount = leading_resource(self.room, request)
         column = self.columns.get(leads)
         capacity = self.room.cluster.nodes.capacity.get(leads)
         if column is None or capacity is None:
@@ -185,7 +185,7 @@ class Space:
         # Each candidate holds one pod at least; where that is not enough, their room decides.
         if len(positions) < count and int(self.pods_at(request, positions).sum()) < count:
             return None
-        resource, amount = leading(self.room, request)
+        resource, amount = leading_resource(self.room, request)
         if not resource:
             return {int(positions[0]): count}
         free = self.columns[resource].take(positions)

@@ -93,7 +93,7 @@ class Rebates:
         heirs = {key: workloads[key] for some in leaving for key in some}
         waiting = sorted(filter(_is_to_come, heirs.values()), key=_turn)
         if waiting:
-            parts = sorted(inherited(waiting, workloads), key=_by_heir)
+            parts = sorted(inheritances(waiting, workloads), key=_by_heir)
             self._given = overlap(tree, parts)
             for queue, usage in self._given.items():
                 tree.charge(queue, {pair: -amount for pair, amount in usage.items()})
@@ -106,7 +106,9 @@ class Rebates:
             ledger.charge(queue, usage)
 
 
-def inherited(heirs: Sequence[Workload], workloads: Mapping[str, Workload]) -> Iterator[Inherited]:
+def inheritances(
+    heirs: Sequence[Workload], workloads: Mapping[str, Workload]
+) -> Iterator[Inherited]:
     """What heirs wait for, of each of their victims that is still there.
 
     All take from victims of their own queue first. What a victim got later, and leaves as well, is

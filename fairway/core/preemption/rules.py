@@ -30,7 +30,7 @@ from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Wo
 from fairway.core.planning_round import Desk
 from fairway.core.preemption.holders import Holder, Holders
 from fairway.core.quota.order import SHARE_TESTS, Contest, Share
-from fairway.core.quota.shares import Added, raised
+from fairway.core.quota.shares import Added, reaching_parent
 from fairway.core.quota.tree import Node
 
 # Waiting workloads of the other side that are looked at, as to whether one could strike back.
@@ -368,7 +368,7 @@ def _are_all_over(added: Added, path: Sequence[Node]) -> bool:
         if not any(cell.usage + more > cell.subtree for cell, more in added):
             return False
         if position + 1 < len(path):
-            added = raised(added)
+            added = reaching_parent(added)
     return True
 
 
@@ -378,5 +378,5 @@ def _is_within(added: Added, path: Sequence[Node]) -> bool:
         if all(cell.usage + more <= cell.subtree for cell, more in added):
             return True
         if position + 1 < len(path):
-            added = raised(added)
+            added = reaching_parent(added)
     return False

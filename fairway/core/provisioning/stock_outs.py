@@ -57,7 +57,7 @@ class Belief:
         return self.out_until is not None and now < self.out_until
 
 
-def failed(belief: Belief, at: float) -> Belief:
+def after_failure(belief: Belief, at: float) -> Belief:
     """After a provision that failed."""
     if _is_another(belief, at):
         belief = replace(belief, out_since=None, tries=0)
@@ -73,7 +73,7 @@ def failed(belief: Belief, at: float) -> Belief:
     )
 
 
-def asked(belief: Belief, at: float, *, within: float) -> Belief:
+def after_ask(belief: Belief, at: float, *, within: float) -> Belief:
     """After nodes were asked for, of which it will be known within some time whether they come.
 
     Of a pool that was out of stock nobody else asks meanwhile: one who tries in vain is enough.

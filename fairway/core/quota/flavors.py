@@ -135,7 +135,7 @@ def _choices(
         if name in flavors and (not form.flavors or name in form.flavors)
     ]
     suited = {
-        asker.name: [name for name in allowed if not unsuited(asker.shape, flavors[name])]
+        asker.name: [name for name in allowed if not misfit(asker.shape, flavors[name])]
         for asker in askers
     }
     shared = [name for name in allowed if all(name in suited[asker.name] for asker in askers)]
@@ -146,7 +146,7 @@ def _choices(
             yield {asker.name: name for asker, name in zip(askers, mixed, strict=True)}
 
 
-def unsuited(shape: Shape, flavor: Flavor) -> str:
+def misfit(shape: Shape, flavor: Flavor) -> str:
     """Why a flavor does not suit a shape; empty where it does.
 
     The taints of the flavor must be tolerated; the shape's selector and affinity must agree with

@@ -23,17 +23,17 @@ from fairway.core.quota.shares import (
     Shares,
     added_at,
     contest,
-    decayed,
+    decay,
     less_than_initial_share,
     less_than_or_equal_to_final_share,
-    raised,
+    reaching_parent,
     share,
 )
 from fairway.core.quota.tree import Cell, Node, Tree
 
 __all__ = [
     "FAIR", "NO_SHARE", "SHARE_TESTS", "Candidate", "Contest", "Rules", "Share", "Shares",
-    "Tournament", "contest", "decayed", "less_than_initial_share",
+    "Tournament", "contest", "decay", "less_than_initial_share",
     "less_than_or_equal_to_final_share", "share",
 ]  # fmt: skip
 
@@ -207,7 +207,9 @@ class Tournament:
             place = _NOBODY
             if leaf is not None:
                 if self._is_fair:
-                    added = raised(added) if leaf is last else self._raised_to(seat.node, leaf)
+                    added = (
+                        reaching_parent(added) if leaf is last else self._raised_to(seat.node, leaf)
+                    )
                 place = self._place(seat.node, leaf, added)
             last = leaf
             before = above.best
@@ -231,7 +233,7 @@ class Tournament:
         assert leaf.node is not None
         added = leaf.added
         for _ in range(leaf.node.depth - node.depth):
-            added = raised(added)
+            added = reaching_parent(added)
         return added
 
     def _place(self, node: Node, leaf: _Seat, added: Added) -> OrderKey:

@@ -62,7 +62,7 @@ def half_to_the(seconds: float, half_life: float) -> int:
     return factor >> min(whole, _BITS + 1)
 
 
-def decayed(
+def decay(
     remembered: Mapping[str, int], current: Mapping[str, int], seconds: float, half_life: float
 ) -> dict[str, int]:
     """Faded usage after `current` was in use for some seconds: a * remembered + (1 - a) * current.
@@ -112,7 +112,7 @@ NO_SHARE: Final = Share(False, 0)
 Added = list[tuple[Cell, int]]
 
 
-def raised(added: Added) -> Added:
+def reaching_parent(added: Added) -> Added:
     """What reaches the parent of what is added at a queue; the parent must exist."""
     result: Added = []
     for cell, amount in added:
@@ -153,7 +153,7 @@ class Shares:
             return NO_SHARE
         added = added_at(node, usage)
         while at and node.name != at and node.parent is not None:
-            added = raised(added)
+            added = reaching_parent(added)
             node = node.parent
         return Share(*self.of(node, added))
 

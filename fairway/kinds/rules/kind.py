@@ -13,7 +13,7 @@ from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
 from fairway.kinds import dependencies, pods
 from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
-from fairway.kinds.plain import child, copied, listed, number, text
+from fairway.kinds.plain import child, copy_of, maps_at, number, text
 from fairway.kinds.rules.expressions import (
     ROLE,
     STATUS,
@@ -23,7 +23,7 @@ from fairway.kinds.rules.expressions import (
     number_of,
     text_of,
 )
-from fairway.kinds.rules.places import shown
+from fairway.kinds.rules.places import show_place
 from fairway.kinds.rules.played_status import CompiledPlay
 from fairway.kinds.rules.pods import CompiledPods
 from fairway.kinds.rules.roles import CompiledRole, Role, roles_of
@@ -109,7 +109,7 @@ class RuleKind:
         return {name: template for name, template in result.items() if template is not None}
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
-        made = copied(manifest)
+        made = copy_of(manifest)
         if _REPLICAS in counts and self._spec.replicas is not None:
             self._replicas.write(made, counts[_REPLICAS])
         for role in self._roles_of(manifest):
@@ -124,11 +124,11 @@ class RuleKind:
         return self._spec.hold is not None and _has(manifest, self._spec.hold.held)
 
     def held(self, manifest: JsonObject) -> JsonObject:
-        made = copied(manifest)
+        made = copy_of(manifest)
         return made if self._spec.hold is None else _patch(made, self._spec.hold.held)
 
     def released(self, manifest: JsonObject) -> JsonObject:
-        made = copied(manifest)
+        made = copy_of(manifest)
         if self._spec.hold is None or not self.is_held(manifest):
             return made
         return _patch(made, self._spec.hold.released)
@@ -174,7 +174,7 @@ class RuleKind:
                 name,
             ),
         )
-        made = copied(statuses[order[0]])
+        made = copy_of(statuses[order[0]])
         if len(statuses) > 1:
             for path in self._status.sums:
                 numbers = [path.first(status) for status in statuses.values()]
@@ -235,7 +235,7 @@ class _CompiledStatus:
     def read(self, body: JsonObject, counts: Mapping[str, int], *, replicas: int) -> Observed:
         status = child(body, "status")
         conditions = {
-            text(condition, "type"): condition for condition in listed(status, "conditions")
+            text(condition, "type"): condition for condition in maps_at(status, "conditions")
         }
         bindings: dict[str, Any] = {
             "object": body,
@@ -284,7 +284,7 @@ def _template_faults(role: Role) -> list[str]:
     if role.rule.is_template_partial:
         return []
     template_faults = role.template()
-    place = ".".join(part for part in (shown(role.keys), role.rule.template.text) if part)
+    place = ".".join(part for part in (show_place(role.keys), role.rule.template.text) if part)
     if template_faults is None:
         return [] if role.rule.pod else [f"{place}: is required"]
     return pods.template_faults(template_faults, place)
@@ -307,7 +307,7 @@ def _of_copy(pod: Pod, copy_number: int, *, per_copy: Mapping[str, int]) -> Pod:
     index = copy_number * per_copy[pod.pod_set] + pod.index
     stem, dash, last = pod.name.rpartition("-")
     name = f"{stem}{dash}{index}" if last.isdecimal() else f"{pod.name}-{index}"
-    return replace(pod, name=name, index=index, spec=copied(pod.spec))
+    return replace(pod, name=name, index=index, spec=copy_of(pod.spec))
 
 
 def _has(value: Any, part: Any) -> bool:
@@ -328,5 +328,5 @@ def _patch(value: JsonObject, patch: JsonObject) -> JsonObject:
             inner = value.get(key)
             value[key] = _patch(inner if isinstance(inner, dict) else {}, other)
         else:
-            value[key] = copied(other)
+            value[key] = copy_of(other)
     return value

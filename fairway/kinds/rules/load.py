@@ -18,7 +18,7 @@ from fairway.api.errors import FieldError, Invalid
 from fairway.api.kindrule import KINDS_GROUP, KindRule
 from fairway.api.meta import JsonObject
 from fairway.api.schemas import schema_of
-from fairway.kinds.plain import copied, name_of
+from fairway.kinds.plain import copy_of, name_of
 from fairway.kinds.rules.expressions import Compiler
 from fairway.kinds.rules.kind import RuleKind
 from fairway.schema.cel.rules import check_rules
@@ -34,7 +34,7 @@ def kind_of(rule: KindRule | Mapping[str, Any]) -> RuleKind:
     A rule in its plain form is checked by the schema too, and unknown fields are refused.
     """
     if not isinstance(rule, KindRule):
-        plain = copied(dict(rule))
+        plain = copy_of(dict(rule))
         faults = _schema_faults(plain)
         if faults:
             raise Invalid.of("KindRule", KINDS_GROUP, name_of(plain), faults)

@@ -139,7 +139,7 @@ def _enter(value: Any, step: _Step, following: _Step | None) -> Any:
     return made
 
 
-def shown(keys: Keys) -> str:
+def show_place(keys: Keys) -> str:
     """A place in words, such as `spec.groups[0]`."""
     out = ""
     for key in keys:

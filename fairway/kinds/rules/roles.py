@@ -24,7 +24,7 @@ from fairway.kinds.rules.expressions import (
     number_of,
     text_of,
 )
-from fairway.kinds.rules.places import Keys, Path, shown
+from fairway.kinds.rules.places import Keys, Path, show_place
 
 _LABEL_LENGTH_MAX = 63
 _COUNT_MAX = 10_000_000
@@ -191,7 +191,7 @@ class CompiledRole:
             return [f"{self.rule.at}: is required"]
         faults = []
         for keys, value in places:
-            place = shown(keys)
+            place = show_place(keys)
             if not isinstance(value, dict):
                 faults.append(f"{place}: must be a map")
                 continue
@@ -210,9 +210,9 @@ def roles_of(rules: tuple[CompiledRole, ...], manifest: JsonObject) -> list[Role
     for role in roles:
         if role.name in names:
             raise RuleFault(
-                f"{shown(role.keys)}: has the same name as {names[role.name]}: {role.name}"
+                f"{show_place(role.keys)}: has the same name as {names[role.name]}: {role.name}"
             )
-        names[role.name] = shown(role.keys)
+        names[role.name] = show_place(role.keys)
     return roles
 
 

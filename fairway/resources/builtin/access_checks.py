@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairway.api.errors import FieldError, invalid, not_supported, required
+from fairway.api.errors import FieldError, invalid, not_supported, required_field
 from fairway.resources.builtin.defaults import RBAC_GROUP
-from fairway.resources.builtin.parts import members, numbered, read, text
+from fairway.resources.builtin.parts import members, read, text, with_paths
 from fairway.schema.node import JsonObject
 
 
 def role(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
     faults: list[FieldError] = []
-    for path, rule in numbered(obj, "rules", ""):
+    for path, rule in with_paths(obj, "rules", ""):
         faults.extend(_rule_faults(rule, path.lstrip("."), is_namespaced=True))
     return faults
 
 
 def cluster_role(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
     faults: list[FieldError] = []
-    for path, rule in numbered(obj, "rules", ""):
+    for path, rule in with_paths(obj, "rules", ""):
         faults.extend(_rule_faults(rule, path.lstrip("."), is_namespaced=False))
     return faults
 
@@ -27,7 +27,7 @@ def cluster_role(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
 def _rule_faults(rule: JsonObject, path: str, *, is_namespaced: bool) -> Iterator[FieldError]:
     groups, kinds = members(rule, "apiGroups"), members(rule, "resources")
     if not members(rule, "verbs"):
-        yield required(f"{path}.verbs", "verbs must contain at least one value")
+        yield required_field(f"{path}.verbs", "verbs must contain at least one value")
     urls = members(rule, "nonResourceURLs")
     if urls:
         if is_namespaced:
@@ -38,9 +38,13 @@ def _rule_faults(rule: JsonObject, path: str, *, is_namespaced: bool) -> Iterato
             yield invalid(f"{path}.nonResourceURLs", urls, message)
         return
     if not groups:
-        yield required(f"{path}.apiGroups", "resource rules must supply at least one api group")
+        yield required_field(
+            f"{path}.apiGroups", "resource rules must supply at least one api group"
+        )
     if not kinds:
-        yield required(f"{path}.resources", "resource rules must supply at least one resource")
+        yield required_field(
+            f"{path}.resources", "resource rules must supply at least one resource"
+        )
 
 
 def role_binding(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
@@ -60,8 +64,8 @@ def _binding_faults(
     if text(role, "kind") not in kinds:
         yield not_supported("roleRef.kind", text(role, "kind"), kinds)
     if not text(role, "name"):
-        yield required("roleRef.name")
-    for path, subject in numbered(obj, "subjects", ""):
+        yield required_field("roleRef.name")
+    for path, subject in with_paths(obj, "subjects", ""):
         yield from _subject_faults(subject, path.lstrip("."), is_namespaced="Role" in kinds)
     if old is not None and role != read(old, "roleRef"):
         yield invalid("roleRef", role, "cannot change roleRef")
@@ -70,12 +74,12 @@ def _binding_faults(
 def _subject_faults(subject: JsonObject, path: str, *, is_namespaced: bool) -> Iterator[FieldError]:
     kind, group = text(subject, "kind"), text(subject, "apiGroup")
     if not text(subject, "name"):
-        yield required(f"{path}.name")
+        yield required_field(f"{path}.name")
     if kind == "ServiceAccount":
         if group:
             yield not_supported(f"{path}.apiGroup", group, ("",))
         if not text(subject, "namespace") and not is_namespaced:
-            yield required(f"{path}.namespace")
+            yield required_field(f"{path}.namespace")
     elif kind in ("User", "Group"):
         if group != RBAC_GROUP:
             yield not_supported(f"{path}.apiGroup", group, (RBAC_GROUP,))

@@ -7,9 +7,9 @@ import binascii
 from collections.abc import Iterator
 from typing import Any
 
-from fairway.api.errors import FieldError, duplicate, forbidden, invalid, required, too_long
+from fairway.api.errors import FieldError, duplicate, forbidden, invalid, required_field, too_long
 from fairway.resources.builtin.names import key_fault, label_fault
-from fairway.resources.builtin.parts import members, number, numbered, read, text
+from fairway.resources.builtin.parts import members, number, read, text, with_paths
 from fairway.resources.builtin.pod_checks import choices
 from fairway.resources.builtin.quantities import billionths
 from fairway.resources.builtin.workload_checks import IMMUTABLE
@@ -44,7 +44,7 @@ def secret(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
         faults.append(too_long("data", _MOST_BYTES))
     for key in _SECRET_KEYS.get(text(obj, "type"), ()):
         if key not in data:
-            faults.append(required(f"data[{key}]"))
+            faults.append(required_field(f"data[{key}]"))
     if old is not None:
         if obj.get("type") != old.get("type"):
             faults.append(invalid("type", obj.get("type"), IMMUTABLE))
@@ -94,13 +94,13 @@ def service(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
     faults.extend(choices(spec, {"sessionAffinity": ("ClientIP", "None")}, "spec"))
     is_name = spec.get("type") == "ExternalName"
     if is_name and not text(spec, "externalName"):
-        faults.append(required("spec.externalName"))
+        faults.append(required_field("spec.externalName"))
     ports = members(spec, "ports")
     if not ports and not is_name and spec.get("clusterIP") != "None":
-        faults.append(required("spec.ports"))
+        faults.append(required_field("spec.ports"))
     names: set[str] = set()
     seen: list[Any] = []
-    for at, port in numbered(spec, "ports", "spec"):
+    for at, port in with_paths(spec, "ports", "spec"):
         faults.extend(_port_faults(port, at, names, needs_name=len(ports) > 1))
         key = (port.get("protocol"), port.get("port"))
         if key in seen:
@@ -115,7 +115,7 @@ def _port_faults(
     name = text(port, "name")
     if not name:
         if needs_name:
-            yield required(f"{path}.name")
+            yield required_field(f"{path}.name")
     elif fault := label_fault(name):
         yield invalid(f"{path}.name", name, fault)
     elif name in names:
@@ -132,12 +132,12 @@ def claim(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
     spec = read(obj, "spec")
     faults: list[FieldError] = []
     if not members(spec, "accessModes"):
-        faults.append(required("spec.accessModes", "at least 1 access mode is required"))
+        faults.append(required_field("spec.accessModes", "at least 1 access mode is required"))
     for mode in members(spec, "accessModes"):
         faults.extend(choices({"accessModes": mode}, {"accessModes": _ACCESS_MODES}, "spec"))
     requests = read(spec, "resources", "requests")
     if "storage" not in requests:
-        faults.append(required("spec.resources[storage]"))
+        faults.append(required_field("spec.resources[storage]"))
     elif billionths(requests["storage"]) <= 0:
         message = "must be greater than zero"
         faults.append(invalid("spec.resources[storage]", requests["storage"], message))

@@ -14,7 +14,7 @@ from copy import deepcopy
 from fairway.resources.builtin.parts import (
     fill,
     fill_empty,
-    made,
+    make_object,
     members,
     objects,
     read,
@@ -31,25 +31,25 @@ _REACHABLE_FROM_OUTSIDE = ("NodePort", "LoadBalancer")
 
 
 def namespace(obj: JsonObject, old: JsonObject | None) -> None:
-    metadata = made(obj, "metadata")
+    metadata = make_object(obj, "metadata")
     if name := text(metadata, "name"):
-        made(metadata, "labels")["kubernetes.io/metadata.name"] = name
+        make_object(metadata, "labels")["kubernetes.io/metadata.name"] = name
     if old is None:
-        made(obj, "spec")["finalizers"] = ["kubernetes"]
+        make_object(obj, "spec")["finalizers"] = ["kubernetes"]
         obj["status"] = {"phase": "Active"}
     else:
-        fill(made(obj, "spec"), {"finalizers": members(read(old, "spec"), "finalizers")})
-        fill_empty(made(obj, "status"), {"phase": text(old, "status", "phase") or "Active"})
+        fill(make_object(obj, "spec"), {"finalizers": members(read(old, "spec"), "finalizers")})
+        fill_empty(make_object(obj, "status"), {"phase": text(old, "status", "phase") or "Active"})
 
 
 def service(obj: JsonObject, old: JsonObject | None) -> None:
-    spec = made(obj, "spec")
+    spec = make_object(obj, "spec")
     fill_empty(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
     kind = spec.get("type")
     if spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
     elif spec["sessionAffinity"] == "ClientIP":
-        client = made(made(spec, "sessionAffinityConfig"), "clientIP")
+        client = make_object(make_object(spec, "sessionAffinityConfig"), "clientIP")
         fill(client, {"timeoutSeconds": _DAY_SECONDS_OF_AFFINITY})
     for port in objects(spec, "ports"):
         fill_empty(port, {"protocol": "TCP"})
@@ -66,7 +66,7 @@ def service(obj: JsonObject, old: JsonObject | None) -> None:
 
 
 def claim(obj: JsonObject, old: JsonObject | None) -> None:
-    claim_spec(made(obj, "spec"))
+    claim_spec(make_object(obj, "spec"))
     if old is None:
         obj["status"] = {"phase": "Pending"}
     normalise(obj, "status", "capacity")
@@ -77,7 +77,7 @@ def secret(obj: JsonObject, old: JsonObject | None) -> None:
     fill_empty(obj, {"type": "Opaque"})
     given = obj.pop("stringData", None)
     if isinstance(given, dict) and given:
-        data = made(obj, "data")
+        data = make_object(obj, "data")
         for key, value in given.items():
             if isinstance(value, str):
                 data[key] = base64.b64encode(value.encode()).decode()
@@ -89,7 +89,7 @@ def secret(obj: JsonObject, old: JsonObject | None) -> None:
 
 
 def job(obj: JsonObject, old: JsonObject | None) -> None:
-    spec = made(obj, "spec")
+    spec = make_object(obj, "spec")
     if spec.get("parallelism") is None and spec.get("completions") is None:
         spec["completions"] = 1
     per_index = spec.get("backoffLimitPerIndex") is not None
@@ -108,9 +108,9 @@ def job(obj: JsonObject, old: JsonObject | None) -> None:
     for rule in objects(read(spec, "podFailurePolicy"), "rules"):
         for pattern in objects(rule, "onPodConditions"):
             fill_empty(pattern, {"status": "True"})
-    template = made(spec, "template")
-    metadata = made(obj, "metadata")
-    pod_spec(made(template, "spec"))
+    template = make_object(spec, "template")
+    metadata = make_object(obj, "metadata")
+    pod_spec(make_object(template, "spec"))
     if old is None:
         obj["status"] = {}
         if spec.get("manualSelector") is False:
@@ -123,43 +123,43 @@ def job(obj: JsonObject, old: JsonObject | None) -> None:
 def _select_own_pods(spec: JsonObject, metadata: JsonObject) -> None:
     """A job's pods carry its uid, and it selects by that: two jobs never share pods."""
     uid, name = text(metadata, "uid"), text(metadata, "name")
-    labels = made(made(made(spec, "template"), "metadata"), "labels")
+    labels = make_object(make_object(make_object(spec, "template"), "metadata"), "labels")
     identity = {"batch.kubernetes.io/controller-uid": uid}
     labels.update(identity)
     labels.update({"controller-uid": uid})
     labels.update({"batch.kubernetes.io/job-name": name, "job-name": name})
-    fill(made(made(spec, "selector"), "matchLabels"), identity)
+    fill(make_object(make_object(spec, "selector"), "matchLabels"), identity)
 
 
 def deployment(obj: JsonObject, old: JsonObject | None) -> None:
-    spec = made(obj, "spec")
+    spec = make_object(obj, "spec")
     fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600})
-    strategy = made(spec, "strategy")
+    strategy = make_object(spec, "strategy")
     fill_empty(strategy, {"type": "RollingUpdate"})
     if strategy.get("type") == "RollingUpdate":
-        fill(made(strategy, "rollingUpdate"), {"maxUnavailable": "25%", "maxSurge": "25%"})
-    pod_spec(made(made(spec, "template"), "spec"))
+        fill(make_object(strategy, "rollingUpdate"), {"maxUnavailable": "25%", "maxSurge": "25%"})
+    pod_spec(make_object(make_object(spec, "template"), "spec"))
     if old is None:
         obj["status"] = {}
 
 
 def stateful_set(obj: JsonObject, old: JsonObject | None) -> None:
-    spec = made(obj, "spec")
+    spec = make_object(obj, "spec")
     fill(spec, {"replicas": 1, "revisionHistoryLimit": 10})
     fill_empty(spec, {"podManagementPolicy": "OrderedReady"})
-    strategy = made(spec, "updateStrategy")
+    strategy = make_object(spec, "updateStrategy")
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
-        made(strategy, "rollingUpdate")
+        make_object(strategy, "rollingUpdate")
     if strategy["type"] == "RollingUpdate" and isinstance(strategy.get("rollingUpdate"), dict):
         fill(strategy["rollingUpdate"], {"partition": 0})
-    retention = made(spec, "persistentVolumeClaimRetentionPolicy")
+    retention = make_object(spec, "persistentVolumeClaimRetentionPolicy")
     fill_empty(retention, {"whenDeleted": "Retain", "whenScaled": "Retain"})
-    pod_spec(made(made(spec, "template"), "spec"))
+    pod_spec(make_object(make_object(spec, "template"), "spec"))
     for template in objects(spec, "volumeClaimTemplates"):
         template.update({"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
-        claim_spec(made(template, "spec"))
-        fill_empty(made(template, "status"), {"phase": "Pending"})
+        claim_spec(make_object(template, "spec"))
+        fill_empty(make_object(template, "status"), {"phase": "Pending"})
     if old is None:
         obj["status"] = {"replicas": 0, "availableReplicas": 0}
 
@@ -170,7 +170,7 @@ def priority_class(obj: JsonObject, old: JsonObject | None) -> None:
 
 def role_binding(obj: JsonObject, old: JsonObject | None) -> None:
     """Serves ClusterRoleBinding too."""
-    fill_empty(made(obj, "roleRef"), {"apiGroup": RBAC_GROUP})
+    fill_empty(make_object(obj, "roleRef"), {"apiGroup": RBAC_GROUP})
     for subject in objects(obj, "subjects"):
         if subject.get("kind") in ("User", "Group"):
             fill_empty(subject, {"apiGroup": RBAC_GROUP})
@@ -178,15 +178,15 @@ def role_binding(obj: JsonObject, old: JsonObject | None) -> None:
 
 def definition(obj: JsonObject, old: JsonObject | None) -> None:
     """A CustomResourceDefinition; served as soon as it is written, and its status says so."""
-    spec = made(obj, "spec")
-    names = made(spec, "names")
+    spec = make_object(obj, "spec")
+    names = make_object(spec, "names")
     kind = text(names, "kind")
     fill_empty(names, {"singular": kind.lower(), "listKind": f"{kind}List" if kind else ""})
-    conversion = made(spec, "conversion")
+    conversion = make_object(spec, "conversion")
     fill_empty(conversion, {"strategy": "None"})
     if old is None:
         obj["status"] = {}
-    status = made(obj, "status")
+    status = make_object(obj, "status")
     previous = read(old, "status")
     status["acceptedNames"] = deepcopy(names)
     stored = members(status, "storedVersions") or members(previous, "storedVersions")

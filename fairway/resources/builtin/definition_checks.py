@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from fairway.api.errors import FieldError, forbidden, invalid, not_supported, required
+from fairway.api.errors import FieldError, forbidden, invalid, not_supported, required_field
 from fairway.resources.builtin.names import service_fault, subdomain_fault
-from fairway.resources.builtin.parts import members, numbered, objects, read, text
+from fairway.resources.builtin.parts import members, objects, read, text, with_paths
 from fairway.schema.node import JsonObject, Parser
 from fairway.schema.validation import Findings, conform
 
@@ -44,11 +44,11 @@ def definition(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
     spec = read(obj, "spec")
     faults = [*_name_faults(obj, spec), *_version_faults(spec)]
     if not faults:
-        for path, version in numbered(spec, "versions", "spec"):
+        for path, version in with_paths(spec, "versions", "spec"):
             schema = read(version, "schema", "openAPIV3Schema")
             faults.extend(_root_faults(schema, f"{path}.schema.openAPIV3Schema"))
     if not faults:
-        for path, version in numbered(spec, "versions", "spec"):
+        for path, version in with_paths(spec, "versions", "spec"):
             schema = read(version, "schema", "openAPIV3Schema")
             faults.extend(_default_faults(schema, f"{path}.schema.openAPIV3Schema"))
     if old is not None:
@@ -62,7 +62,7 @@ def _name_faults(obj: JsonObject, spec: JsonObject) -> Iterator[FieldError]:
     if name != wanted:
         yield invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
     if not group:
-        yield required("spec.group")
+        yield required_field("spec.group")
     elif fault := subdomain_fault(group):
         yield invalid("spec.group", group, fault)
     elif "." not in group:
@@ -70,11 +70,13 @@ def _name_faults(obj: JsonObject, spec: JsonObject) -> Iterator[FieldError]:
     if spec.get("scope") not in ("Cluster", "Namespaced"):
         scope = spec.get("scope")
         path = "spec.scope"
-        yield not_supported(path, scope, ("Cluster", "Namespaced")) if scope else required(path)
+        yield (
+            not_supported(path, scope, ("Cluster", "Namespaced")) if scope else required_field(path)
+        )
     for key in ("plural", "singular", "kind", "listKind"):
         value = text(names, key)
         if not value:
-            yield required(f"spec.names.{key}")
+            yield required_field(f"spec.names.{key}")
             continue
         mixed = "" if key in ("plural", "singular") else _MIXED_CASE
         if fault := service_fault(value.lower() if mixed else value):
@@ -90,16 +92,16 @@ def _name_faults(obj: JsonObject, spec: JsonObject) -> Iterator[FieldError]:
 def _version_faults(spec: JsonObject) -> Iterator[FieldError]:
     versions = objects(spec, "versions")
     names = [text(version, "name") for version in versions]
-    for path, version in numbered(spec, "versions", "spec"):
+    for path, version in with_paths(spec, "versions", "spec"):
         name = text(version, "name")
         if fault := service_fault(name):
             yield invalid(f"{path}.name", name, fault)
         if not isinstance(read(version, "schema").get("openAPIV3Schema"), dict):
-            yield required(f"{path}.schema.openAPIV3Schema")
-        for at, column in numbered(version, "additionalPrinterColumns", path):
+            yield required_field(f"{path}.schema.openAPIV3Schema")
+        for at, column in with_paths(version, "additionalPrinterColumns", path):
             for key, message in _COLUMN_FIELDS.items():
                 if not text(column, key):
-                    yield required(f"{at}.{key}", message)
+                    yield required_field(f"{at}.{key}", message)
     if len(set(names)) != len(names):
         yield invalid("spec.versions", names, "must contain unique version names")
     if sum(version.get("storage") is True for version in versions) != 1:
@@ -117,10 +119,10 @@ def _root_faults(schema: JsonObject, path: str) -> Iterator[FieldError]:
             message = "must be object at the root"
             yield invalid(f"{path}.type", schema["type"], message)
         else:
-            yield required(f"{path}.type", "must not be empty at the root")
+            yield required_field(f"{path}.type", "must not be empty at the root")
         return
     if not schema:
-        yield required(f"{path}.type", "must not be empty at the root")
+        yield required_field(f"{path}.type", "must not be empty at the root")
         return
     metadata = read(schema, "properties", "metadata")
     allowed = {"type", "description", "properties"}
@@ -141,7 +143,7 @@ def _structural_faults(schema: Any, path: str, depth: int) -> Iterator[FieldErro
         if not any(schema.get(key) is True for key in _FREE_OF_TYPE):
             message = "must not be empty for specified "
             word = "array items" if path.endswith(".items") else "object fields"
-            yield required(f"{path}.type", message + word)
+            yield required_field(f"{path}.type", message + word)
     elif kind not in _TYPES:
         yield not_supported(f"{path}.type", kind, _TYPES)
     yield from _value_faults(schema, path, kind)
@@ -163,11 +165,11 @@ def _value_faults(schema: JsonObject, path: str, kind: str) -> Iterator[FieldErr
         message = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield forbidden(f"{path}.uniqueItems", message)
     if kind == "array" and schema.get("items") is None:
-        yield required(f"{path}.items", "must be specified")
+        yield required_field(f"{path}.items", "must be specified")
     keys = schema.get("x-kubernetes-list-map-keys")
     if schema.get("x-kubernetes-list-type") == "map" and not keys:
         message = "must not be empty if x-kubernetes-list-type is map"
-        yield required(f"{path}.x-kubernetes-list-map-keys", message)
+        yield required_field(f"{path}.x-kubernetes-list-map-keys", message)
 
 
 def _default_faults(schema: Any, path: str) -> Iterator[FieldError]:

@@ -12,7 +12,7 @@ from typing import Any
 from fairway.schema.node import JsonObject
 
 
-def made(parent: JsonObject, name: str) -> JsonObject:
+def make_object(parent: JsonObject, name: str) -> JsonObject:
     """The object under a name, made when missing; a stand-in where something else is there."""
     value = parent.get(name)
     if value is None:
@@ -50,7 +50,7 @@ def objects(parent: Any, name: str) -> list[JsonObject]:
     return [member for member in members(parent, name) if isinstance(member, dict)]
 
 
-def numbered(parent: Any, name: str, path: str) -> Iterator[tuple[str, JsonObject]]:
+def with_paths(parent: Any, name: str, path: str) -> Iterator[tuple[str, JsonObject]]:
     """Each object of a list with its own field path."""
     for index, member in enumerate(members(parent, name)):
         if isinstance(member, dict):

@@ -10,9 +10,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fairway.api.errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from fairway.api.errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required_field,
+)
 from fairway.resources.builtin.names import label_fault
-from fairway.resources.builtin.parts import members, number, numbered, objects, read, text
+from fairway.resources.builtin.parts import members, number, objects, read, text, with_paths
 from fairway.resources.builtin.quantities import billionths, parse
 from fairway.schema.node import JsonObject
 
@@ -64,14 +71,14 @@ def spec_faults(spec: JsonObject, path: str) -> list[FieldError]:
     if isinstance(deadline, int) and not 1 <= deadline <= 2**31 - 1:
         faults.append(invalid(f"{path}.activeDeadlineSeconds", deadline, _between(1, 2**31 - 1)))
     volumes: set[str] = set()
-    for at, volume in numbered(spec, "volumes", path):
+    for at, volume in with_paths(spec, "volumes", path):
         faults.extend(_name_faults(volume, at, volumes))
     if not members(spec, "containers"):
-        faults.append(required(f"{path}.containers"))
+        faults.append(required_field(f"{path}.containers"))
     names: set[str] = set()
     volume_names = volumes | {text(object_, "name") for object_ in objects(spec, "volumes")}
     for group in ("containers", "initContainers"):
-        for at, container in numbered(spec, group, path):
+        for at, container in with_paths(spec, group, path):
             faults.extend(_container_faults(container, at, names, volume_names))
     return faults
 
@@ -91,7 +98,7 @@ def _name_faults(part: JsonObject, path: str, seen: set[str]) -> Iterator[FieldE
     name = text(part, "name")
     fault = label_fault(name)
     if not name:
-        yield required(f"{path}.name")
+        yield required_field(f"{path}.name")
     elif fault:
         yield invalid(f"{path}.name", name, fault)
     elif name in seen:
@@ -105,14 +112,14 @@ def _container_faults(
     yield from _name_faults(container, path, names)
     image = text(container, "image")
     if not image:
-        yield required(f"{path}.image")
+        yield required_field(f"{path}.image")
     elif image != image.strip():
         message = "must not have leading or trailing whitespace"
         yield invalid(f"{path}.image", image, message)
     yield from choices(container, _CONTAINER_CHOICES, path)
-    for at, port in numbered(container, "ports", path):
+    for at, port in with_paths(container, "ports", path):
         yield from port_faults(port, at)
-    for at, variable in numbered(container, "env", path):
+    for at, variable in with_paths(container, "env", path):
         yield from _environment_faults(variable, at)
     yield from _mount_faults(container, path, volumes)
     yield from resource_faults(read(container, "resources"), f"{path}.resources")
@@ -121,7 +128,7 @@ def _container_faults(
 def port_faults(port: JsonObject, path: str) -> Iterator[FieldError]:
     number_given = port.get("containerPort", 0)
     if number_given == 0:
-        yield required(f"{path}.containerPort")
+        yield required_field(f"{path}.containerPort")
     elif not _is_port(number_given):
         yield invalid(f"{path}.containerPort", number_given, _between(1, 65535))
     host = port.get("hostPort", 0)
@@ -141,7 +148,7 @@ def _between(low: int, high: int) -> str:
 def _environment_faults(variable: JsonObject, path: str) -> Iterator[FieldError]:
     name = text(variable, "name")
     if not name:
-        yield required(f"{path}.name")
+        yield required_field(f"{path}.name")
     elif not _ENVIRONMENT_NAME.fullmatch(name):
         message = (
             "a valid environment variable name must consist only of printable ASCII "
@@ -165,14 +172,14 @@ def _environment_faults(variable: JsonObject, path: str) -> Iterator[FieldError]
 
 def _mount_faults(container: JsonObject, path: str, volumes: set[str]) -> Iterator[FieldError]:
     places: set[str] = set()
-    for at, mount in numbered(container, "volumeMounts", path):
+    for at, mount in with_paths(container, "volumeMounts", path):
         name, place = text(mount, "name"), text(mount, "mountPath")
         if not name:
-            yield required(f"{at}.name")
+            yield required_field(f"{at}.name")
         elif name not in volumes:
             yield FieldError(f"{at}.name", "FieldValueNotFound", "", name, has_value=True)
         if not place:
-            yield required(f"{at}.mountPath")
+            yield required_field(f"{at}.mountPath")
         elif place in places:
             yield invalid(f"{at}.mountPath", place, "must be unique")
         places.add(place)
@@ -198,7 +205,9 @@ def resource_faults(resources: JsonObject, path: str) -> Iterator[FieldError]:
                 message = f"must be equal to {name} limit of {limits[name]}"
                 yield invalid(f"{path}.requests", value, message)
         elif is_extended:
-            yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+            yield required_field(
+                f"{path}.limits", "Limit must be set for non overcommitable resources"
+            )
 
 
 def amount_faults(amounts: JsonObject, path: str) -> Iterator[FieldError]:

@@ -13,7 +13,7 @@ from typing import Any
 from fairway.resources.builtin.parts import (
     fill,
     fill_empty,
-    made,
+    make_object,
     members,
     objects,
     read,
@@ -58,7 +58,7 @@ _VOLUMES: dict[str, dict[str, Any]] = {
 
 def pod(obj: JsonObject, old: JsonObject | None) -> None:
     """A Pod, created or updated."""
-    spec = made(obj, "spec")
+    spec = make_object(obj, "spec")
     pod_spec(spec)
     fill(spec, {"enableServiceLinks": True})
     for name in ("initContainers", "containers"):
@@ -174,7 +174,7 @@ def _volume(volume: JsonObject) -> None:
     if image := read(volume, "image"):
         fill_empty(image, {"pullPolicy": pull_policy(text(image, "reference"))})
     if claim := read(volume, "ephemeral", "volumeClaimTemplate"):
-        claim_spec(made(claim, "spec"))
+        claim_spec(make_object(claim, "spec"))
     for item in members(read(volume, "downwardAPI"), "items"):
         _downward(item)
     for source in objects(read(volume, "projected"), "sources"):
@@ -201,4 +201,4 @@ def claim_spec(spec: JsonObject) -> None:
 def _request_limits(container: JsonObject) -> None:
     limits = read(container, "resources", "limits")
     if limits:
-        fill(made(made(container, "resources"), "requests"), limits)
+        fill(make_object(make_object(container, "resources"), "requests"), limits)

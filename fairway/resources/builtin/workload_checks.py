@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairway.api.errors import FieldError, forbidden, invalid, not_supported, required
-from fairway.resources.builtin.parts import members, number, numbered, read, text
+from fairway.api.errors import FieldError, forbidden, invalid, not_supported, required_field
+from fairway.resources.builtin.parts import members, number, read, text, with_paths
 from fairway.resources.builtin.pod_checks import choices, spec_faults
 from fairway.schema.node import JsonObject
 
@@ -79,13 +79,13 @@ def job(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
     )
     faults.extend(choices(spec, {"completionMode": ("NonIndexed", "Indexed")}, "spec"))
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        faults.append(required("spec.completions", "when completion mode is Indexed"))
+        faults.append(required_field("spec.completions", "when completion mode is Indexed"))
     if spec.get("backoffLimitPerIndex") is not None and spec.get("completionMode") != "Indexed":
         message = "requires indexed completion mode"
         faults.append(invalid("spec.backoffLimitPerIndex", spec["backoffLimitPerIndex"], message))
     faults.extend(_template_faults(spec, ("OnFailure", "Never")))
     if not read(spec, "selector"):
-        faults.append(required("spec.selector"))
+        faults.append(required_field("spec.selector"))
     elif not faults:
         faults.extend(_mismatch(spec))
     if old is not None:
@@ -155,7 +155,7 @@ def _template_faults(spec: JsonObject, restarts: tuple[str, ...]) -> Iterator[Fi
     if restart == "Always" not in restarts:
         # What was not given was filled in, and the wording fits both.
         allowed = ", ".join(f'"{restart}"' for restart in restarts)
-        yield required(f"{path}.restartPolicy", f"valid values: {allowed}")
+        yield required_field(f"{path}.restartPolicy", f"valid values: {allowed}")
     elif restart and restart not in restarts:
         yield not_supported(f"{path}.restartPolicy", restart, restarts)
 
@@ -163,7 +163,7 @@ def _template_faults(spec: JsonObject, restarts: tuple[str, ...]) -> Iterator[Fi
 def _selector_faults(spec: JsonObject, kind: str) -> Iterator[FieldError]:
     selector = spec.get("selector")
     if not isinstance(selector, dict):
-        yield required("spec.selector")
+        yield required_field("spec.selector")
         yield from _mismatch(spec)
         return
     faults = list(selector_faults(selector, "spec.selector"))
@@ -177,13 +177,13 @@ def _selector_faults(spec: JsonObject, kind: str) -> Iterator[FieldError]:
 
 
 def selector_faults(selector: JsonObject, path: str) -> Iterator[FieldError]:
-    for at, expression in numbered(selector, "matchExpressions", path):
+    for at, expression in with_paths(selector, "matchExpressions", path):
         operator, values = text(expression, "operator"), members(expression, "values")
         if operator not in _OPERATORS:
             yield invalid(f"{at}.operator", operator, "not a valid selector operator")
         elif operator in ("In", "NotIn") and not values:
             message = "must be specified when `operator` is 'In' or 'NotIn'"
-            yield required(f"{at}.values", message)
+            yield required_field(f"{at}.values", message)
         elif operator in ("Exists", "DoesNotExist") and values:
             message = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             yield forbidden(f"{at}.values", message)

@@ -94,7 +94,7 @@ def extension(name: str, functions: Iterable[Declared]) -> Any:
     return cel.CelExtension(name, [cel.FunctionDecl(key, of) for key, of in overloads.items()])
 
 
-def opened(value: Opaque, kind: str) -> Any:
+def open_value(value: Opaque, kind: str) -> Any:
     """The content of an opaque value of this kind."""
     if kind not in value:
         raise ValueError("no such overload")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fairway.api.errors import FieldError, invalid, not_supported, required
+from fairway.api.errors import FieldError, invalid, not_supported, required_field
 from fairway.schema.cel import environment, field_path
 from fairway.schema.cel.environment import CompileError
 from fairway.schema.cel.fields import undefined_field
@@ -51,20 +51,20 @@ def _places(node: Node, path: str) -> Iterator[tuple[str, Rule, Node, str, bool]
 def _form_faults(rule: Rule, path: str, node: Node) -> Iterator[FieldError]:
     message = rule.message.strip()
     if not rule.rule.strip():
-        yield required(f"{path}.rule", "rule is not specified")
+        yield required_field(f"{path}.rule", "rule is not specified")
     elif rule.message and not message:
         yield invalid(f"{path}.message", rule.message, "must be non-empty if specified")
     elif "\n" in message:
         yield invalid(f"{path}.message", rule.message, "must not contain line breaks")
     elif "\n" in rule.rule.strip() and not message:
         detail = "message must be specified if rule contains line breaks"
-        yield required(f"{path}.message", detail)
+        yield required_field(f"{path}.message", detail)
     if rule.message_expression and not rule.message_expression.strip():
         detail = "messageExpression must be non-empty if specified"
-        yield required(f"{path}.messageExpression", detail)
+        yield required_field(f"{path}.messageExpression", detail)
     if rule.reason not in _REASONS:
         yield not_supported(f"{path}.reason", rule.reason, _REASONS)
-    if rule.field_path and field_path.normalized(rule.field_path, node) is None:
+    if rule.field_path and field_path.normalize(rule.field_path, node) is None:
         yield invalid(f"{path}.fieldPath", rule.field_path, "must be a valid path")
 
 

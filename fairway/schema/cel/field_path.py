@@ -15,7 +15,7 @@ _ESCAPE = re.compile(r"\\(.)")
 _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def normalized(text: str, node: Node) -> str | None:
+def normalize(text: str, node: Node) -> str | None:
     """The path as faults show it; none where the schema has no such part."""
     place, shown = 0, ""
     while place < len(text):

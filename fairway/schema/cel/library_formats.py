@@ -12,7 +12,7 @@ import datetime
 import re
 from collections.abc import Callable, Mapping
 
-from fairway.schema.cel.declared import Declared, Opaque, function, method, opened
+from fairway.schema.cel.declared import Declared, Opaque, function, method, open_value
 from fairway.schema.cel.library_network import parse_url
 
 # The functions whose answer is an optional, with the entry that it is made from.
@@ -107,7 +107,7 @@ FORMATS: Mapping[str, Check] = {
 
 
 def _validate(chosen: Opaque, text: str) -> dict[str, list[str]]:
-    faults = FORMATS[opened(chosen, "format")](text)
+    faults = FORMATS[open_value(chosen, "format")](text)
     return {"faults": faults} if faults else {}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
-from fairway.schema.cel.declared import Declared, Opaque, function, method, opened
+from fairway.schema.cel.declared import Declared, Opaque, function, method, open_value
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
@@ -60,7 +60,7 @@ def _accepts(parse: Callable[[str], Any]) -> Callable[[str], bool]:
 
 
 def _about(claim: Callable[[_Address], Any]) -> Callable[[Opaque], Any]:
-    return lambda value: claim(ipaddress.ip_address(opened(value, "ip")))
+    return lambda value: claim(ipaddress.ip_address(open_value(value, "ip")))
 
 
 def _is_link_local_multicast(address: _Address) -> bool:
@@ -80,11 +80,11 @@ def _is_global_unicast(address: _Address) -> bool:
 
 
 def _network(value: Any) -> _Interface:
-    return _interface(value if isinstance(value, str) else opened(value, "cidr"))
+    return _interface(value if isinstance(value, str) else open_value(value, "cidr"))
 
 
 def _contains_ip(value: Opaque, wanted: Any) -> bool:
-    address = _address(wanted if isinstance(wanted, str) else opened(wanted, "ip"))
+    address = _address(wanted if isinstance(wanted, str) else open_value(wanted, "ip"))
     return address in _network(value).network
 
 
@@ -126,7 +126,7 @@ def _url(text: str) -> Opaque:
 
 
 def _part(read: Callable[[SplitResult], Any]) -> Callable[[Opaque], Any]:
-    return lambda value: read(urlsplit(opened(value, "url"), allow_fragments=False))
+    return lambda value: read(urlsplit(open_value(value, "url"), allow_fragments=False))
 
 
 def _host(url: SplitResult) -> str:

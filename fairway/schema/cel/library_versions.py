@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from fairway.api.amounts import NANO, Quantity, QuantityError
-from fairway.schema.cel.declared import Declared, Opaque, function, method, opened
+from fairway.schema.cel.declared import Declared, Opaque, function, method, open_value
 
 _SEMVER = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
@@ -26,7 +26,7 @@ def _quantity_of(nanos: int) -> Opaque:
 
 
 def _nanos(value: Opaque) -> int:
-    return int(opened(value, "quantity"))
+    return int(open_value(value, "quantity"))
 
 
 def _quantity(text: str) -> Opaque:
@@ -96,7 +96,7 @@ def _is_semver(text: str, normalize: bool = False) -> bool:
 
 
 def _numbers(value: Opaque) -> list[int]:
-    core = str(opened(value, "semver")).partition("-")[0]
+    core = str(open_value(value, "semver")).partition("-")[0]
     return [int(part) for part in core.split(".")]
 
 
@@ -114,8 +114,8 @@ def _precedence(text: str) -> tuple[Any, ...]:
 
 def _compare(left: Opaque, right: Opaque) -> int:
     if "semver" in left:
-        first: Any = _precedence(opened(left, "semver"))
-        second: Any = _precedence(opened(right, "semver"))
+        first: Any = _precedence(open_value(left, "semver"))
+        second: Any = _precedence(open_value(right, "semver"))
     else:
         first, second = _nanos(left), _nanos(right)
     return int(first > second) - int(first < second)

@@ -220,7 +220,7 @@ def ready(rule: Rule, node: Node, *, is_resource: bool = False) -> ReadyRule:
         fault=fault,
         message=message,
         uses_old=uses_old,
-        field_path=field_path.normalized(rule.field_path, node) or "",
+        field_path=field_path.normalize(rule.field_path, node) or "",
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.equality import same
-from fairway.api.errors import FieldError, duplicate, forbidden, invalid, required
+from fairway.api.errors import FieldError, duplicate, forbidden, invalid, required_field
 from fairway.schema.cel.environment import EvaluationError, Program, Scope
 from fairway.schema.cel.faults import compile_faults
 from fairway.schema.cel.plan import VARIABLES, Plan, ReadyRule, plan_of
@@ -219,7 +219,7 @@ def _fault(rule: ReadyRule, plan: Plan, value: Any, path: str, scope: Scope) -> 
         case "FieldValueForbidden":
             return forbidden(path, detail)
         case "FieldValueRequired":
-            return required(path, detail)
+            return required_field(path, detail)
         case "FieldValueDuplicate":
             return duplicate(path, value) if has_value else FieldError(path, rule.rule.reason, "")
         case _ if has_value:

@@ -27,7 +27,7 @@ from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.serving import SERVING_GROUP
 from fairway.server.access.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from fairway.server.access.rbac import GROUP, Authorizer
-from fairway.server.access.rbac_rules import Rule, compact, uncovered
+from fairway.server.access.rbac_rules import Rule, compact, uncovered_rules
 
 FLEET_VIEWER = "fairway-fleet-viewer"
 BASIC_USER = "fairway-basic-user"
@@ -68,7 +68,7 @@ def bootstrap_objects() -> list[JsonObject]:
     ]
 
 
-def completed(stored: JsonObject, wanted: JsonObject) -> JsonObject | None:
+def complete(stored: JsonObject, wanted: JsonObject) -> JsonObject | None:
     """A role or binding with what it lacks of the one that a hub starts with; None: nothing."""
     metadata = stored["metadata"]
     if (metadata.get("annotations") or {}).get(_AUTOUPDATE) == "false":
@@ -85,7 +85,7 @@ def completed(stored: JsonObject, wanted: JsonObject) -> JsonObject | None:
         }
     elif "rules" in wanted:
         held = [Rule.of(rule) for rule in stored.get("rules") or ()]
-        missing = compact(uncovered(held, map(Rule.of, wanted["rules"])))
+        missing = compact(uncovered_rules(held, map(Rule.of, wanted["rules"])))
         changed["rules"] = [*(stored.get("rules") or ()), *(rule.raw() for rule in missing)]
     if "subjects" in wanted:
         changed["subjects"] = _with_missing(stored.get("subjects"), wanted["subjects"])

@@ -57,7 +57,7 @@ def needs_tls(address: str) -> bool:
         return True
 
 
-def given(certificate: Path, key: Path, authority: Path | None = None) -> ServingFiles:
+def read_certificate(certificate: Path, key: Path, authority: Path | None = None) -> ServingFiles:
     """The operator's own certificate; faults are found here, before anybody connects."""
     if stat.S_IMODE(key.stat().st_mode) & stat.S_IRWXO:
         # Mounted secrets often have such modes, so this is the operator's to decide.
@@ -66,7 +66,9 @@ def given(certificate: Path, key: Path, authority: Path | None = None) -> Servin
     return ServingFiles(certificate=certificate, key=key, authority=result)
 
 
-def generated(directory: Path, hosts: Iterable[str], *, clock: Clock | None = None) -> ServingFiles:
+def generate_certificate(
+    directory: Path, hosts: Iterable[str], *, clock: Clock | None = None
+) -> ServingFiles:
     """A certificate for these host names and addresses, kept in DIR/tls and renewed when due."""
     now = datetime.fromtimestamp((clock or SystemClock()).now(), UTC)
     folder = directory / "tls"

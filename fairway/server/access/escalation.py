@@ -19,9 +19,9 @@ from fairway.server.access.rbac_rules import (
     Attributes,
     Rule,
     compact,
-    quoted,
+    quote,
     quoted_list,
-    uncovered,
+    uncovered_rules,
 )
 
 _EVERYTHING = (
@@ -115,7 +115,7 @@ def _confirm_binding(
         # Kubernetes names the binding's kind here, with the role's name; so do we.
         kind = _PLURALS[new["kind"]]
         details = {"name": role_name, "group": GROUP, "kind": kind}
-        raise NotFound(f"{kind}.{GROUP} {quoted(role_name)} not found", details=details)
+        raise NotFound(f"{kind}.{GROUP} {quote(role_name)} not found", details=details)
     said = _escalation(authorizer, identity, namespace, rules)
     if said:
         raise refusal(said, GROUP, _PLURALS[new["kind"]], _name(new))
@@ -125,12 +125,12 @@ def _escalation(
     authorizer: Authorizer, identity: Identity, namespace: str, rules: Sequence[Rule]
 ) -> str:
     """What granting these rules would give beyond what is held, as a sentence; or ""."""
-    missing = uncovered(authorizer.rules_for(identity, namespace), rules)
+    missing = uncovered_rules(authorizer.rules_for(identity, namespace), rules)
     if not missing:
         return ""
     shown = "\n".join(sorted({str(rule) for rule in compact(missing)}))
     return (
-        f"user {quoted(identity.user)} (groups={quoted_list(identity.groups)}) is attempting to "
+        f"user {quote(identity.user)} (groups={quoted_list(identity.groups)}) is attempting to "
         f"grant RBAC permissions not currently held:\n{shown}"
     )
 

@@ -43,7 +43,7 @@ class Identity:
 ANONYMOUS = Identity(user=ANONYMOUS_USER, groups=(UNAUTHENTICATED,))
 
 
-def authenticated(
+def authenticated_identity(
     user: str, *, uid: str = "", groups: Iterable[str] = (), extra: Mapping[str, Any] | None = None
 ) -> Identity:
     """An identity somebody vouched for: it is in the group of all such."""

@@ -20,7 +20,7 @@ from fairway.server.access.identity import (
     split_service_account,
 )
 from fairway.server.access.rbac import Decision, forbidden
-from fairway.server.access.rbac_rules import Attributes, quoted
+from fairway.server.access.rbac_rules import Attributes, quote
 
 _PREFIX = "impersonate-"
 _EXTRA = "extra-"
@@ -108,5 +108,5 @@ def _groups(user: str, given: list[str]) -> tuple[str, ...]:
 
 
 def _show(wanted: dict[str, list[str]]) -> str:
-    pairs = (f"{key}={quoted(value)}" for key, values in wanted.items() for value in values)
+    pairs = (f"{key}={quote(value)}" for key, values in wanted.items() for value in values)
     return "[" + ", ".join(pairs) + "]"

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairway.api.errors import Forbidden
-from fairway.api.selectors import matches, structured
+from fairway.api.selectors import matches, read_label_selector
 from fairway.server.access.identity import MASTERS, Identity, service_account_user
-from fairway.server.access.rbac_rules import Attributes, Rule, quoted
+from fairway.server.access.rbac_rules import Attributes, Rule, quote
 
 GROUP = "rbac.authorization.k8s.io"
 _DECISIONS_MAX = 16_384
@@ -59,7 +59,7 @@ class _Binding:
         kind, name = "ClusterRoleBinding", self.name
         if self.namespace:
             kind, name = "RoleBinding", f"{self.name}/{self.namespace}"
-        return f"{kind} {quoted(name)} of {self.role_kind} {quoted(self.role_name)} to {subject}"
+        return f"{kind} {quote(name)} of {self.role_kind} {quote(self.role_name)} to {subject}"
 
 
 class _Grants:
@@ -215,7 +215,7 @@ class Authorizer:
             rules = self.rules_of_role(binding.role_kind, binding.role_name, binding.namespace)
             if rules is None:
                 role = f"{binding.role_kind.lower()}.{GROUP}"
-                missing.append(f"{role} {quoted(binding.role_name)} not found")
+                missing.append(f"{role} {quote(binding.role_name)} not found")
                 continue
             source = binding.source(described)
             held.extend((source, rule) for rule in rules)
@@ -248,7 +248,10 @@ class Authorizer:
             for other in sorted(self._roles):
                 if other[0] == "" and other not in seen:
                     labels = self._roles[other].labels
-                    if any(matches(structured(selector), labels) for selector in role.selectors):
+                    if any(
+                        matches(read_label_selector(selector), labels)
+                        for selector in role.selectors
+                    ):
                         seen.add(other)
                         gather(other)
 
@@ -258,15 +261,15 @@ class Authorizer:
 
 def forbidden(wanted: Attributes, reason: str = "") -> Forbidden:
     """The refusal of a request: it says what was asked, and nothing of what exists."""
-    user = f"User {quoted(wanted.user)} cannot {wanted.verb}"
+    user = f"User {quote(wanted.user)} cannot {wanted.verb}"
     if wanted.path:
-        said = f"{user} path {quoted(wanted.path)}"
+        said = f"{user} path {quote(wanted.path)}"
     else:
-        place = f"in the namespace {quoted(wanted.namespace)}"
+        place = f"in the namespace {quote(wanted.namespace)}"
         if not wanted.namespace:
             place = "at the cluster scope"
-        resource = f"resource {quoted(wanted.combined)}"
-        said = f"{user} {resource} in API group {quoted(wanted.group)} {place}"
+        resource = f"resource {quote(wanted.combined)}"
+        said = f"{user} {resource} in API group {quote(wanted.group)} {place}"
     said = said.translate(_HARMLESS) + (f": {reason}" if reason else "")
     return refusal(said, wanted.group, wanted.resource, wanted.name)
 
@@ -274,7 +277,7 @@ def forbidden(wanted: Attributes, reason: str = "") -> Forbidden:
 def refusal(said: str, group: str, resource: str, name: str) -> Forbidden:
     """A Forbidden error on one resource, worded and detailed as Kubernetes does."""
     qualified = f"{resource}.{group}" if group else resource
-    subject = f"{qualified} {quoted(name)} is " if name else f"{qualified} is "
+    subject = f"{qualified} {quote(name)} is " if name else f"{qualified} is "
     details = {"name": name, "group": group, "kind": resource}
     return Forbidden(
         f"{subject if resource else ''}forbidden: {said}",
@@ -313,12 +316,12 @@ def _binding(raw: Mapping[str, Any], namespace: str, name: str) -> _Binding:
     for subject in _mappings(raw.get("subjects")):
         kind, of = str(subject.get("kind")), str(subject.get("name") or "")
         if kind in ("User", "Group"):
-            subjects.append((kind, of, f"{kind} {quoted(of)}"))
+            subjects.append((kind, of, f"{kind} {quote(of)}"))
         elif kind == "ServiceAccount":
             # Without a namespace of its own, the account is one of the binding's namespace.
             home = str(subject.get("namespace") or namespace)
             if home:
-                described = f"{kind} {quoted(f'{of}/{home}')}"
+                described = f"{kind} {quote(f'{of}/{home}')}"
                 subjects.append(("User", service_account_user(home, of), described))
     return _Binding(
         namespace=namespace,

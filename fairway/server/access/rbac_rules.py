@@ -123,7 +123,7 @@ class Rule:
         return "{" + ", ".join(shown) + "}"
 
 
-def uncovered(held: Sequence[Rule], granted: Iterable[Rule]) -> list[Rule]:
+def uncovered_rules(held: Sequence[Rule], granted: Iterable[Rule]) -> list[Rule]:
     """The rights in `granted` that no rule of `held` covers, each alone."""
     rights = (right for rule in granted for right in rule.rights())
     return [right for right in rights if not any(rule.covers(right) for rule in held)]
@@ -147,7 +147,7 @@ def compact(rights: Iterable[Rule]) -> list[Rule]:
     return joined + paths
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     try:
         return msgspec.json.encode(text).decode()
     except UnicodeEncodeError:  # bytes from a client that are no text
@@ -156,7 +156,7 @@ def quoted(text: str) -> str:
 
 def quoted_list(texts: Iterable[str]) -> str:
     """A list as Kubernetes shows one inside a sentence: `["a" "b"]`."""
-    return "[" + " ".join(map(quoted, texts)) + "]"
+    return "[" + " ".join(map(quote, texts)) + "]"
 
 
 def _covers_all(mine: tuple[str, ...], wanted: tuple[str, ...]) -> bool:

@@ -29,7 +29,7 @@ _QUESTIONS = frozenset(
 )
 
 
-def marked(identity: Identity) -> Identity:
+def mark_read_only(identity: Identity) -> Identity:
     """The same user, for looking only."""
     return replace(identity, extra={**identity.extra, MARK: ("true",)})
 

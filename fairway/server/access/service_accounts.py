@@ -29,7 +29,7 @@ from fairway.api.errors import BadRequest, FieldError, Invalid, NotFound, invali
 from fairway.clock import Clock, SystemClock, timestamp
 from fairway.server.access.identity import (
     Identity,
-    authenticated,
+    authenticated_identity,
     service_account_groups,
     service_account_user,
 )
@@ -241,7 +241,7 @@ def _identity(payload: _Payload) -> Identity:
     if claims.pod:
         extra[f"{_EXTRA}pod-name"] = (claims.pod.name,)
         extra[f"{_EXTRA}pod-uid"] = (claims.pod.uid,)
-    return authenticated(
+    return authenticated_identity(
         payload.sub,
         uid=claims.serviceaccount.uid,
         groups=service_account_groups(claims.namespace),

@@ -20,7 +20,7 @@ import secrets
 from pathlib import Path
 
 from fairway.clock import Clock, SystemClock
-from fairway.server.access.identity import MASTERS, Identity, authenticated
+from fairway.server.access.identity import MASTERS, Identity, authenticated_identity
 from fairway.server.access.private_files import RefusedFile, read_private, write_private
 from fairway.server.access.service_accounts import ServiceAccountTokens, Verified
 
@@ -159,6 +159,8 @@ def _parse(path: Path, content: bytes) -> list[tuple[str, Identity]]:
         if len(cells) < 3 or not cells[0] or not cells[1]:
             raise RefusedFile(f'{path}, row {number}: expected token,user,uid,"group1,group2"')
         groups = cells[3].split(",") if len(cells) > 3 else []
-        named = authenticated(cells[1], uid=cells[2], groups=[group.strip() for group in groups])
+        named = authenticated_identity(
+            cells[1], uid=cells[2], groups=[group.strip() for group in groups]
+        )
         parsed.append((cells[0], named))
     return parsed

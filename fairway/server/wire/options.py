@@ -15,7 +15,7 @@ from fairway.api.errors import (
     forbidden,
     invalid,
     not_supported,
-    required,
+    required_field,
 )
 from fairway.schema.node import JsonObject
 from fairway.server.access.identity import Identity
@@ -120,7 +120,7 @@ def patch_options(request: Request) -> Patch:
     force = request.flag("force")
     if kind == "apply":
         if not request.parameter("fieldManager"):
-            fault = required("fieldManager", "is required for apply patch")
+            fault = required_field("fieldManager", "is required for apply patch")
             raise Invalid.of("PatchOptions", "meta.k8s.io", "", [fault])
         return Patch(type=kind, body=_decode_yaml(request.body), force=bool(force))
     if force is not None:

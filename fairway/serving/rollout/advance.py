@@ -25,7 +25,7 @@ from fairway.serving.rollout import gates
 from fairway.serving.rollout.allowance import is_there
 from fairway.serving.rollout.batches import WHOLE, Goal, batches_of
 from fairway.serving.rollout.case import RolloutCase
-from fairway.serving.rollout.stages import are_there, arrived, staged, unchanged
+from fairway.serving.rollout.stages import advance_stages, are_there, keep_stages, ready_replicas
 
 LATE, REFUSED, UNHEARD = "ProgressDeadlineExceeded", "GateFailed", "GateInconclusive"
 STUCK, WAITS = "RollbackStuck", "WaitsForReplicas"
@@ -46,11 +46,11 @@ def advance(case: RolloutCase) -> Advanced:
         return _first(case, status)
     if case.spec.paused:
         waits = "somebody paused it"
-        return _say(case, unchanged(case, status), "Paused", "PausedByUser", waits)
+        return _say(case, keep_stages(case, status), "Paused", "PausedByUser", waits)
     if status.going_back or status.target == status.stable:
         return _back(case, status)
     if status.failure:
-        rests = unchanged(case, status)
+        rests = keep_stages(case, status)
         return _say(case, rests, "Paused", status.failure, rests.message)
     return _forward(case, status)
 
@@ -103,7 +103,7 @@ def _resume(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
 def _first(case: RolloutCase, status: RolloutStatus) -> Advanced:
     """The revision that is there when the Rollout comes: it is everywhere, and nothing changes."""
     status = replace(status, stable=status.target, stable_revision=status.revision)
-    return _complete(case, unchanged(case, status))
+    return _complete(case, keep_stages(case, status))
 
 
 # Forward.
@@ -114,7 +114,7 @@ def _forward(case: RolloutCase, status: RolloutStatus) -> Advanced:
     number = min(status.current_batch, len(plan) - 1)
     status = replace(status, current_batch=number, batches=len(plan))
     goal = plan[number]
-    status = _progress(case, staged(case, status, status.target, goal), status.target, goal)
+    status = _progress(case, advance_stages(case, status, status.target, goal), status.target, goal)
     if not are_there(case, status.clusters, status.target, goal):
         return _under_way(case, status)
     is_last = number == len(plan) - 1
@@ -145,7 +145,7 @@ def _needs_approval(case: RolloutCase, number: int) -> bool:
 
 def _progress(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
     """With the time of the last progress: more are there than ever before, or one more began."""
-    there = arrived(case, mark, goal)
+    there = ready_replicas(case, mark, goal)
     has_begun = _describe(status.clusters) != _describe(case.status.clusters)
     if there <= status.progress and not has_begun:
         return status
@@ -194,12 +194,12 @@ def _soaking(case: RolloutCase, status: RolloutStatus) -> Advanced | RolloutStat
     """The status of a batch that has soaked and passed its gates; else where it is."""
     asked = case.spec.strategy.gates
     status = replace(status, gates=gates.heard(asked, status.gates, case.answers))
-    refused = gates.failed(asked, status.gates)
+    refused = gates.failed_gate(asked, status.gates)
     if refused:
         return _fail(case, status, REFUSED, refused)
     assert status.batch_ready_at is not None, "only a batch that is well soaks"
     until = status.batch_ready_at.timestamp() + case.spec.strategy.soak_seconds
-    silent = gates.waiting(asked, status.gates)
+    silent = gates.waiting_gates(asked, status.gates)
     if case.now >= until and not silent:
         return status
     given_up_at = until + case.spec.progress_deadline_seconds
@@ -255,7 +255,7 @@ def _back(case: RolloutCase, status: RolloutStatus) -> Advanced:
     """The last good revision everywhere, as fast as the service can bear it."""
     goal: Goal = {place.cluster: WHOLE for place in case.places}
     mark = status.stable
-    status = _progress(case, staged(case, status, mark, goal), mark, goal)
+    status = _progress(case, advance_stages(case, status, mark, goal), mark, goal)
     is_wished = status.target == status.stable
     if all(cluster.mark == mark for cluster in status.clusters) and are_there(
         case, status.clusters, mark, goal

@@ -58,7 +58,7 @@ def _describe(gate: Gate, status: GateStatus, answers: Sequence[Answer]) -> Gate
     return status
 
 
-def failed(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> str:
+def failed_gate(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> str:
     """Which gate has failed, as a sentence; empty: none has."""
     known = {status.name: status for status in statuses}
     for gate in gates:
@@ -68,7 +68,7 @@ def failed(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> str:
     return ""
 
 
-def waiting(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> list[str]:
+def waiting_gates(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> list[str]:
     """Gates that have not said often enough that all is well."""
     known = {status.name: status.successes for status in statuses}
     return [gate.name for gate in gates if known.get(gate.name, 0) < gate.successes]

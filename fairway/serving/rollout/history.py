@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from fairway.api.rollout import RevisionNote, RolloutStatus
 
 
-def noted(
+def note_revision(
     history: Sequence[RevisionNote], mark: str, *, now: float, cause: str = "", is_unmarked: bool
 ) -> tuple[RevisionNote, ...]:
     """The history with a template as its latest revision; unchanged where it is that already."""
@@ -35,12 +35,12 @@ def noted(
     return (*others, note)
 
 
-def used(status: RolloutStatus) -> set[str]:
+def marks_in_use(status: RolloutStatus) -> set[str]:
     """Marks of revisions that something runs or may go back to."""
     return {status.target, status.stable, *(cluster.mark for cluster in status.clusters)}
 
 
-def kept(
+def prune_history(
     history: Sequence[RevisionNote], *, limit: int, in_use: Collection[str]
 ) -> tuple[RevisionNote, ...]:
     """The history without the oldest of those that nothing uses, past a limit."""

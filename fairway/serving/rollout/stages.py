@@ -17,7 +17,9 @@ from fairway.serving.rollout.batches import WHOLE, Goal
 from fairway.serving.rollout.case import ClusterPart, RolloutCase
 
 
-def staged(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
+def advance_stages(
+    case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal
+) -> RolloutStatus:
     """The status with as many clusters on their way to a goal as may be at once."""
     home = status.stable or mark
     known = {cluster.cluster: cluster for cluster in status.clusters}
@@ -35,12 +37,12 @@ def staged(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal) -> R
         allowance = allowance_for(case, place, spare(case, others))
         if allowance or not place.replicas:
             stages[place.cluster] = replace(stage, mark=mark, share=share, allowance=allowance)
-    return replace(status, clusters=counted(case, status, stages))
+    return replace(status, clusters=count_stages(case, status, stages))
 
 
-def unchanged(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
+def keep_stages(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
     """The status with all clusters as they are, and those that came with the last good one."""
-    return staged(case, status, status.stable or status.target, {})
+    return advance_stages(case, status, status.stable or status.target, {})
 
 
 def _in_turn(case: RolloutCase, goal: Goal) -> Sequence[ClusterPart]:
@@ -56,7 +58,7 @@ def _covers(share: int | None, wanted: int | None) -> bool:
     return wanted is not WHOLE and share >= wanted
 
 
-def counted(
+def count_stages(
     case: RolloutCase, status: RolloutStatus, stages: Mapping[str, ClusterRevision]
 ) -> tuple[ClusterRevision, ...]:
     """Stages in order of their clusters, with what was seen there."""
@@ -90,6 +92,6 @@ def are_there(case: RolloutCase, stages: Sequence[ClusterRevision], mark: str, g
     )
 
 
-def arrived(case: RolloutCase, mark: str, goal: Goal) -> int:
+def ready_replicas(case: RolloutCase, mark: str, goal: Goal) -> int:
     """Ready replicas of a revision in the clusters of a goal."""
     return sum(place.of(mark).ready for place in case.places if place.cluster in goal)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fairway.serving.scaling.limits import recording, restrained
+from fairway.serving.scaling.limits import record, restrain
 from fairway.serving.scaling.model import (
     Current,
     Finding,
@@ -62,7 +62,7 @@ def decide(seen: ServiceObservation, limits: Limits, memory: Memory) -> ScaleDec
     if limits.least == 0:
         is_idle = idle_since is not None and seen.now - idle_since >= limits.idle_seconds
         desired = 0 if is_idle else max(desired, min(1, limits.most))
-    count = restrained(seen.wanted, desired, limits, memory, now=seen.now)
+    count = restrain(seen.wanted, desired, limits, memory, now=seen.now)
     return _make(
         seen,
         limits,
@@ -181,7 +181,7 @@ def _from_zero(
             replicas=0, findings=(finding,), currents=asked.currents, memory=memory
         )
     desired = min(max(asked.replicas, 1), limits.most)
-    count = restrained(0, desired, limits, memory, now=seen.now)
+    count = restrain(0, desired, limits, memory, now=seen.now)
     return _make(
         seen,
         limits,
@@ -218,7 +218,7 @@ def _make(
 ) -> ScaleDecision:
     """A verdict, with a change remembered as made; who cannot make it forgets the verdict."""
     if replicas != seen.wanted:
-        memory = recording(memory, replicas - seen.wanted, limits, now=seen.now)
+        memory = record(memory, replicas - seen.wanted, limits, now=seen.now)
         memory = replace(memory, is_scaled_to_zero=replicas == 0)
     return ScaleDecision(
         replicas=replicas,

@@ -47,7 +47,7 @@ class Restrained:
     memory: Memory
 
 
-def restrained(
+def restrain(
     current: int, desired: int, limits: Limits, memory: Memory, *, now: float
 ) -> Restrained:
     """The count, stabilised, at the rate and within the limits that hold."""
@@ -68,11 +68,11 @@ def restrained(
                 message=_SENTENCES[reason],
             ),
         ),
-        memory=remembering(memory, desired, limits, now=now),
+        memory=remember(memory, desired, limits, now=now),
     )
 
 
-def remembering(memory: Memory, desired: int, limits: Limits, *, now: float) -> Memory:
+def remember(memory: Memory, desired: int, limits: Limits, *, now: float) -> Memory:
     """With a further recommendation, and without those that no window reaches any more."""
     since = now - _longest_window(limits)
     kept = [
@@ -82,7 +82,7 @@ def remembering(memory: Memory, desired: int, limits: Limits, *, now: float) -> 
     return replace(memory, recommendations=tuple(kept[-_REMEMBERED_MOST:]))
 
 
-def recording(memory: Memory, change: int, limits: Limits, *, now: float) -> Memory:
+def record(memory: Memory, change: int, limits: Limits, *, now: float) -> Memory:
     """With a change that was made, and without those that no rate looks at any more."""
     if limits.up is None or limits.down is None:
         return replace(memory, events=())

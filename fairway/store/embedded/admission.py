@@ -24,7 +24,7 @@ from fairway.resources.resource import Resource
 from fairway.schema import managed
 from fairway.schema.cel.rules import check_rules
 from fairway.schema.node import JsonObject, Node
-from fairway.schema.validation import Findings, conform, unchanged
+from fairway.schema.validation import Findings, conform, is_unchanged
 from fairway.store.embedded.shelves import Record
 from fairway.store.embedded.submissions import keep_note
 from fairway.store.interface import Write
@@ -160,7 +160,7 @@ class Admission:
             faults.extend(check_rules(body, old, resource.schema, is_update=old is not None))
         if faults and old is not None and resource.is_custom:
             # What was wrong before and is not touched may stay.
-            faults = [fault for fault in faults if not unchanged(fault, body, old)]
+            faults = [fault for fault in faults if not is_unchanged(fault, body, old)]
         if faults:
             name = body["metadata"].get("name", "")
             raise Invalid.of(resource.kind, resource.group, name, faults)

@@ -41,7 +41,7 @@ def no_namespace(namespace: str) -> NotFound:
     )
 
 
-def terminating(resource: Resource, namespace: str, name: str) -> Forbidden:
+def terminating_namespace(resource: Resource, namespace: str, name: str) -> Forbidden:
     return Forbidden(
         f'{resource.qualified} "{name}" is forbidden: unable to create new content in '
         f"namespace {namespace} because it is being terminated",
@@ -86,7 +86,7 @@ def too_large(asked: int, current: int) -> Timeout:
     )
 
 
-def modified(resource: Resource, name: str, why: str = "") -> Conflict:
+def modified_object(resource: Resource, name: str, why: str = "") -> Conflict:
     why = why or (
         "the object has been modified; please apply your changes to the latest version and try"
         " again"
@@ -97,7 +97,7 @@ def modified(resource: Resource, name: str, why: str = "") -> Conflict:
     )
 
 
-def lasting(resource: Resource, name: str) -> Forbidden:
+def lasting_object(resource: Resource, name: str) -> Forbidden:
     return Forbidden(
         f'{resource.qualified} "{name}" is forbidden: this namespace may not be deleted',
         details=details(resource, name),
@@ -113,14 +113,14 @@ def check_identity(
     """
     given = metadata.get("resourceVersion")
     if given and given != str(old.version):
-        raise modified(resource, old.name[1])
+        raise modified_object(resource, old.name[1])
     uid = metadata.get("uid")
     if not uid or uid == old.uid:
         return
     if not may_conflict:
         fault = invalid("metadata.uid", uid, "field is immutable")
         raise Invalid.of(resource.kind, resource.group, old.name[1], [fault])
-    raise modified(
+    raise modified_object(
         resource,
         old.name[1],
         f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}",

@@ -47,7 +47,7 @@ _encode = msgspec.json.Encoder().encode
 _WHOLE_ENDS = (b".0,", b".0}", b".0]")  # of a whole number that is written as a fraction
 
 
-def written(body: JsonObject) -> bytes:
+def json_text(body: JsonObject) -> bytes:
     """The JSON text of an object; whole numbers are written as such, as a kube-apiserver does."""
     raw = _encode(body)
     if any(chunk in raw for chunk in _WHOLE_ENDS):
@@ -112,7 +112,7 @@ class Record:
         return cls(
             name=(metadata.get("namespace", ""), metadata["name"]),
             version=version,
-            raw=written(body),
+            raw=json_text(body),
             api_version=body["apiVersion"],
             uid=metadata["uid"],
             labels=metadata.get("labels") or _NO_LABELS,

@@ -31,14 +31,14 @@ from fairway.store.embedded.refusals import (
     already_exists,
     check_identity,
     check_preconditions,
-    lasting,
+    lasting_object,
     no_namespace,
     not_found,
-    terminating,
+    terminating_namespace,
     too_large,
 )
 from fairway.store.embedded.selection import selects
-from fairway.store.embedded.shelves import KindId, Name, Record, Shelves, written
+from fairway.store.embedded.shelves import KindId, Name, Record, Shelves, json_text
 from fairway.store.embedded.submissions import Submissions
 from fairway.store.embedded.watches import EmbeddedWatch, Watches
 from fairway.store.embedded.writes import Writer
@@ -318,7 +318,7 @@ class EmbeddedStore:
         old = self._newest(resource, (namespace if resource.namespaced else "", name))
         check_preconditions(resource, old, how)
         if _kind_id(resource) == NAMESPACES and name in _LASTING_NAMESPACES:
-            raise lasting(resource, name)
+            raise lasting_object(resource, name)
         body = old.body()
         if grace.is_granted(resource, body, how):
             if not grace.mark(body, how, self.clock.now()):
@@ -424,7 +424,7 @@ class EmbeddedStore:
         if b'"deletionTimestamp"' in namespace.raw and namespace.body()["metadata"].get(
             "deletionTimestamp"
         ):
-            raise terminating(resource, *name)
+            raise terminating_namespace(resource, *name)
 
     async def _bookmarks(self) -> None:
         while True:
@@ -491,4 +491,4 @@ def _unkept(body: JsonObject, previous: Record | None, resource: Resource) -> St
     body["apiVersion"] = resource.api_version
     if previous is not None:
         body["metadata"]["resourceVersion"] = str(previous.version)
-    return Stored(written(body))
+    return Stored(json_text(body))

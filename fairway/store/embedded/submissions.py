@@ -15,7 +15,7 @@ import msgspec
 
 from fairway.api.meta import GROUP
 from fairway.api.queue import Submitters
-from fairway.api.submission import HUB, SUBMITTED_BY, Submission, note_of, refusing
+from fairway.api.submission import HUB, SUBMITTED_BY, Submission, note_of, refusing_queue
 from fairway.kinds.native import DEFAULT_QUEUE, is_of_a_work, is_owned, queue_said
 from fairway.kinds.registry import built_in
 from fairway.resources.resource import Resource
@@ -71,7 +71,7 @@ class Submissions:
         submission = Submission(
             namespace=namespace, labels=labels, user=write.user, groups=write.groups
         )
-        refused_by = refusing(self._line(queue), submission)
+        refused_by = refusing_queue(self._line(queue), submission)
         if refused_by:
             name = after["metadata"].get("name", "")
             path = named[0] or ("spec.queue" if is_workload else "metadata.labels")

@@ -35,7 +35,7 @@ async def define(
         elif not _fault(before):
             continue
         unserved.append(definition)
-    await served(store, unserved, clock=clock)
+    await await_definitions(store, unserved, clock=clock)
 
 
 async def _known(store: KubernetesStore, definition: JsonObject) -> JsonObject | None:
@@ -54,7 +54,7 @@ def _converted_as_before(definition: JsonObject, before: JsonObject | None) -> J
     return {**definition, "spec": {**definition["spec"], "conversion": asked}}
 
 
-async def served(
+async def await_definitions(
     store: KubernetesStore, definitions: Sequence[JsonObject], *, clock: Clock
 ) -> None:
     """Returns once the server serves all kinds that are defined."""

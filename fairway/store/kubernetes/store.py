@@ -56,13 +56,13 @@ class KubernetesStore:
 
     async def get(self, kind: ResourceKey, name: str, namespace: str = "") -> Stored:
         raw = await self.api.get(kind, name, namespace)
-        return self.recent.see(kind, trim.stored(raw))
+        return self.recent.see(kind, trim.read_stored(raw))
 
     async def list(
         self, kind: ResourceKey, selection: Selection = EVERYTHING, page: Page = WHOLE
     ) -> Listing:
         if page.limit or page.continue_from or page.match == "Exact":
-            list_page = await self.api.page(kind, selection, page, read=trim.stored)
+            list_page = await self.api.page(kind, selection, page, read=trim.read_stored)
             return Listing(
                 items=[seen.value for seen in list_page.items],
                 version=list_page.version,
@@ -74,14 +74,14 @@ class KubernetesStore:
                 return await self._whole(kind, selection, page)
             except Expired:
                 continue
-        list_page = await self.api.page(kind, selection, page, read=trim.stored)
+        list_page = await self.api.page(kind, selection, page, read=trim.read_stored)
         return Listing(items=[seen.value for seen in list_page.items], version=list_page.version)
 
     async def _whole(self, kind: ResourceKey, selection: Selection, page: Page) -> Listing:
         """A list in pages, of which one at a time is held as the server sent it."""
         items: list[Stored] = []
         version = ""
-        async for list_page in self.api.pages(kind, selection, page, read=trim.stored):
+        async for list_page in self.api.pages(kind, selection, page, read=trim.read_stored):
             items.extend(seen.value for seen in list_page.items)
             version = list_page.version
         return Listing(items=items, version=version)
@@ -98,7 +98,7 @@ class KubernetesStore:
             elif event.value is not None:
                 self.recent.see(kind, event.value, event.head)
 
-        batches = self.api.watch(kind, selection, start, read=trim.stored)
+        batches = self.api.watch(kind, selection, start, read=trim.read_stored)
         watch = KubernetesWatch(batches, see, on_close=self._watches.discard)
         await watch.open()
         self._watches.add(watch)
@@ -169,10 +169,10 @@ class KubernetesStore:
         raw, is_gone = await self.api.delete(kind, name, namespace=namespace, how=how, write=write)
         if not write.dry_run:
             self.recent.forget(kind, namespace, name)
-        return trim.stored(raw), is_gone
+        return trim.read_stored(raw), is_gone
 
     def _keep(self, kind: ResourceKey, raw: bytes, write: Write) -> Stored:
-        stored = trim.stored(raw)
+        stored = trim.read_stored(raw)
         return stored if write.dry_run else self.recent.see(kind, stored)
 
     async def _name(self, kind: ResourceKey, body: JsonObject) -> JsonObject:

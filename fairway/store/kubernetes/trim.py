@@ -31,5 +31,5 @@ def small(raw: bytes) -> bytes:
     return _encode({**body, "metadata": fields})
 
 
-def stored(raw: bytes) -> Stored:
+def read_stored(raw: bytes) -> Stored:
     return Stored(small(raw))

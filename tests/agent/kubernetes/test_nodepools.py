@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairway.agent.drivers.kubernetes.nodepools import KARPENTER_GROUP, Found, found
+from fairway.agent.drivers.kubernetes.nodepools import KARPENTER_GROUP, Found, find_pools
 from fairway.agent.drivers.kubernetes.nodes import Node
 from fairway.agent.drivers.kubernetes.provisioning_requests import read_request
 from fairway.api.cluster import Cluster
@@ -37,7 +37,7 @@ def read(*bodies: Any, types: tuple[InstanceType, ...] = (TYPE,), nodes: Any = (
         ): body
         for body in bodies
     }
-    return found(objects, types, nodes)
+    return find_pools(objects, types, nodes)
 
 
 def test_each_zone_and_capacity_type_of_a_node_pool_is_a_pool_and_they_share_its_limits() -> None:

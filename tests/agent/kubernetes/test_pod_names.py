@@ -6,7 +6,7 @@ import pytest
 
 from fairway.agent.drivers.interface import PodSeen
 from fairway.agent.drivers.kubernetes.pods import NO_USE, OwnPod
-from fairway.agent.drivers.kubernetes.streams import called
+from fairway.agent.drivers.kubernetes.streams import pods_called
 
 JOB = ("train-0-x7k2p", "train-1-9bcdf", "train-10-aaaaa")
 DEPLOYMENT = ("web-7d9c5b8f6c-2xkzq", "web-7d9c5b8f6c-9mmfd")
@@ -31,5 +31,5 @@ def pod(name: str) -> OwnPod:
     ],
 )
 def test_a_name_means(names: tuple[str, ...], name: str, meant: tuple[str, ...]) -> None:
-    found = called([pod(other) for other in names], name)
+    found = pods_called([pod(other) for other in names], name)
     assert tuple(item.seen.name for item in found) == meant

@@ -268,6 +268,6 @@ def test_the_model_of_a_nodes_accelerators_is_read_from_the_usual_labels(
 def test_a_name_too_long_for_a_label_is_still_told_whole() -> None:
     name = "team." + "long-" * 30 + "name"
     owner = marks.Owner(cluster="here", work=name, attempt=3)
-    body = marks.marked({"metadata": {"name": "a"}}, owner)
+    body = marks.with_marks({"metadata": {"name": "a"}}, owner)
     assert len(body["metadata"]["labels"]["fairway.dev/work"]) <= 63
     assert (marks.work_of(body), marks.attempt_of(body)) == (name, 3)

@@ -62,8 +62,8 @@ PATCHES = (
     Patch(
         "nodes that are not ready get pods",
         "packing/eligibility.py",
-        "mask: Mask = nodes.ready & _tolerated(",
-        "mask: Mask = _tolerated(",
+        "mask: Mask = nodes.ready & _tolerate(",
+        "mask: Mask = _tolerate(",
         "test_fit_eligibility.py",
     ),
     Patch(

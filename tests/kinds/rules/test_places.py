@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairway.kinds.rules.places import compile_path, shown
+from fairway.kinds.rules.places import compile_path, show_place
 
 VALUE: dict[str, Any] = {
     "spec": {
@@ -38,7 +38,7 @@ FOUND: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("text", "found"), FOUND.values(), ids=FOUND)
 def test_a_path_finds(text: str, found: dict[str, Any]) -> None:
-    assert {shown(keys): value for keys, value in compile_path(text).places(VALUE)} == found
+    assert {show_place(keys): value for keys, value in compile_path(text).places(VALUE)} == found
 
 
 @pytest.mark.parametrize("text", ["a b", "a..b", "a[", "a[?(@.b>1)]", "a[1:2]", "a.'b'", "{.a}"])

@@ -12,7 +12,7 @@ from msgspec.structs import replace as with_values
 from fairway.api.rollout import ClusterRevision, RolloutSpec, RolloutStatus
 from fairway.serving.rollout.advance import advance
 from fairway.serving.rollout.case import Answer, ClusterPart, Counted, RolloutCase
-from fairway.serving.rollout.history import noted
+from fairway.serving.rollout.history import note_revision
 
 NOW = 1_794_729_600.0
 OLD, NEW = "old", "new"
@@ -100,11 +100,13 @@ def case(
 
 def begun(spec_: RolloutSpec, world: World, **more: Any) -> RolloutStatus:
     """A service whose old revision is everywhere, and whose new one has just been written."""
-    history = noted((), OLD, now=NOW, is_unmarked=True)
+    history = note_revision((), OLD, now=NOW, is_unmarked=True)
     status = RolloutStatus(history=history)
     status = advance(case(spec_, status, world, NOW, **more)).status
     assert status.phase == "Completed"
-    return with_values(status, history=noted(status.history, NEW, now=NOW, is_unmarked=False))
+    return with_values(
+        status, history=note_revision(status.history, NEW, now=NOW, is_unmarked=False)
+    )
 
 
 @dataclass(slots=True)

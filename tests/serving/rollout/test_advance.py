@@ -10,7 +10,7 @@ from fairway.serving.rollout.advance import advance
 from fairway.serving.rollout.allowance import unavailable_most
 from fairway.serving.rollout.case import Answer, RolloutCase
 from fairway.serving.rollout.gates import holds
-from fairway.serving.rollout.history import kept, noted, used
+from fairway.serving.rollout.history import marks_in_use, note_revision, prune_history
 from tests.serving.rollout.services import NEW, NOW, OLD, Run, World, begun, case, place, spec
 
 THREE = {"beijing": 4, "hangzhou": 3, "shanghai": 1}
@@ -110,7 +110,7 @@ def test_another_template_begins_anew_with_the_first_batch() -> None:
     run.step(11)
     run.step()
     assert run.status.current_batch == 1
-    history = noted(run.status.history, "newer", now=run.now, is_unmarked=False)
+    history = note_revision(run.status.history, "newer", now=run.now, is_unmarked=False)
     run.status = replace(run.status, history=history)
     run.step()
     assert (run.status.current_batch, run.status.revision) == (0, 3)
@@ -122,7 +122,7 @@ def test_another_template_begins_anew_with_the_first_batch() -> None:
 def test_a_wished_way_back_has_no_batches_and_is_not_soaked() -> None:
     run = Run(spec(strategy={**CANARY, "soakSeconds": 600}), World(dict(THREE)))
     run.until("Soaking")
-    history = noted(run.status.history, OLD, now=run.now, is_unmarked=False)
+    history = note_revision(run.status.history, OLD, now=run.now, is_unmarked=False)
     run.status = replace(run.status, history=history)
     run.until("Completed", steps=10)
     assert set(run.marks().values()) == {OLD}
@@ -290,9 +290,13 @@ def test_how_many_may_be_lacking(strategy: dict[str, int], replicas: int, expect
 def test_revisions_in_use_are_kept_whatever_the_limit() -> None:
     history = ()
     for number in range(6):
-        history = noted(history, f"m{number}", now=NOW, is_unmarked=False)
-    assert [item.revision for item in kept(history, limit=1, in_use={"m0", "m5"})] == [1, 5, 6]
-    again = noted(history, "m2", now=NOW, is_unmarked=False)
+        history = note_revision(history, f"m{number}", now=NOW, is_unmarked=False)
+    assert [item.revision for item in prune_history(history, limit=1, in_use={"m0", "m5"})] == [
+        1,
+        5,
+        6,
+    ]
+    again = note_revision(history, "m2", now=NOW, is_unmarked=False)
     assert [item.revision for item in again] == [1, 2, 4, 5, 6, 7]
 
 
@@ -303,4 +307,4 @@ def test_looking_again_at_the_same_moment_changes_nothing() -> None:
         once = advance(asked).status
         assert advance(case(run.spec, once, run.world, run.now)).status == once
         run.step()
-    assert used(run.status) == {NEW}
+    assert marks_in_use(run.status) == {NEW}

@@ -48,7 +48,7 @@ class Owner:
     deletion: str = ""  # what becomes of it with its work; empty: as it says already
 
 
-def marked(manifest: JsonObject, owner: Owner, **annotations: str) -> JsonObject:
+def with_marks(manifest: JsonObject, owner: Owner, **annotations: str) -> JsonObject:
     """A copy of a manifest that says whose it is."""
     metadata = child(manifest, "metadata")
     labels = {
@@ -71,13 +71,13 @@ def marked(manifest: JsonObject, owner: Owner, **annotations: str) -> JsonObject
 
 def marked_pods(kind: Kind, manifest: JsonObject, owner: Owner) -> JsonObject:
     """A copy whose pods say whose they are, too."""
-    named = decision.labelled(kind, manifest, work=owner.work, attempt=owner.attempt)
+    named = decision.with_pod_labels(kind, manifest, work=owner.work, attempt=owner.attempt)
     sets = {pod_set.name for pod_set in kind.pod_sets(named)}
     change = decision.Change(labels={CLUSTER: label(owner.cluster)})
     return decision.decorate(kind, named, dict.fromkeys(sets, change))
 
 
-def unmarked() -> JsonObject:
+def without_marks() -> JsonObject:
     """A merge patch that takes our marks off an object that is to stay."""
     labels: dict[str, Any] = dict.fromkeys(_LABELS)
     annotations: dict[str, Any] = dict.fromkeys(_ANNOTATIONS)

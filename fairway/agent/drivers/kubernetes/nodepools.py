@@ -24,7 +24,7 @@ from fairway.api.amounts import Quantity, QuantityError
 from fairway.api.meta import JsonObject, ResourceList, Taint
 from fairway.api.names import POOL_LABEL
 from fairway.api.pools import ElasticPool, InstanceType, ProviderQuota
-from fairway.kinds.plain import annotation, child, listed, name_of, text
+from fairway.kinds.plain import annotation, child, maps_at, name_of, text
 from fairway.store.interface import ResourceKey
 
 KARPENTER_GROUP = "karpenter.sh"
@@ -68,7 +68,7 @@ class Found:
         return {}
 
 
-def found(
+def find_pools(
     objects: Mapping[tuple[ResourceKey, tuple[str, str]], JsonObject],
     types: Iterable[InstanceType],
     nodes: Iterable[Node],
@@ -114,7 +114,7 @@ def _karpenter(
     pool: JsonObject, types: Mapping[str, InstanceType], quota: ProviderQuota | None
 ) -> Iterator[ElasticPool]:
     template = child(pool, "spec", "template")
-    wanted = listed(template, "spec", "requirements")
+    wanted = maps_at(template, "spec", "requirements")
     chosen = [types[name] for name in sorted(types) if _allows(wanted, INSTANCE_TYPE, name)]
     zones = _values(wanted, ZONE) or [""]
     capacities = _values(wanted, CAPACITY_TYPE) or ["on-demand"]
@@ -132,7 +132,7 @@ def _karpenter(
             name=_name(name_of(pool), kind.name, zone, "spot" if is_spot else ""),
             shape=kind.shape,
             labels={str(key): str(value) for key, value in labels.items()},
-            taints=tuple(_taints(listed(template, "spec", "taints"))),
+            taints=tuple(_taints(maps_at(template, "spec", "taints"))),
             count_max=_most(kind.shape, quota),
             interruptible=is_spot,
             quota=quota.name if quota is not None else "",

@@ -91,7 +91,7 @@ class Ending:
         elif marks.stays(body):
             served = await self._making.served(body)
             patched = await self._hands.patch(
-                key_of_kind(served), key.name, marks.unmarked(), key.namespace, kept.work
+                key_of_kind(served), key.name, marks.without_marks(), key.namespace, kept.work
             )
             self._picture.take_object(key, patched)
         elif not _is_ending(body):

@@ -26,14 +26,14 @@ from fairway.kinds.interface import Kind
 from fairway.kinds.permitted import FindKind
 from fairway.kinds.plain import (
     annotation,
-    changed,
     child,
-    copied,
-    listed,
+    copy_of,
+    maps_at,
     name_of,
     namespace_of,
     number,
     text,
+    with_value,
     with_value_of,
     without,
 )
@@ -121,7 +121,7 @@ class Making:
                 kept.looked_at[position] = there
             return
         body = self._body(manifest, kind, there, work, places)
-        body = marks.marked(body, owner, **{marks.POSITION: str(position)})
+        body = marks.with_marks(body, owner, **{marks.POSITION: str(position)})
         await self._write(manifest, served, key, body, there, work)
 
     async def _look_at(
@@ -180,7 +180,7 @@ class Making:
     ) -> JsonObject:
         """An object as it is to be, but for the marks."""
         body = without(manifest.object, "status")
-        body = changed(body, ("metadata", "namespace"), namespace_of(body))
+        body = with_value(body, ("metadata", "namespace"), namespace_of(body))
         if kind is not None:
             is_held = work.spec.desired == "Hold"
             body = kind.held(body) if is_held else kind.released(body)
@@ -223,7 +223,7 @@ class Making:
         assert to.work is not None, "it lists the object"
         attempt = to.work.spec.attempt
         owner = marks.Owner(cluster=self._cluster, work=to.name, attempt=attempt)
-        patch = marks.marked({}, owner)
+        patch = marks.with_marks({}, owner)
         served = await self.served(body)
         patched = await self._hands.patch(
             key_of_kind(served), key.name, patch, key.namespace, to.work
@@ -261,7 +261,7 @@ def _with_grace(kind: Kind, body: JsonObject, there: JsonObject | None, seconds:
 
     Of an object that is there it stays as it is: of many kinds it can't be changed.
     """
-    body = copied(body)
+    body = copy_of(body)
     present = kind.templates(there) if there is not None else {}
     for name, template in kind.templates(body).items():
         spec = child(template, "spec")
@@ -278,13 +278,13 @@ def _with_grace(kind: Kind, body: JsonObject, there: JsonObject | None, seconds:
 
 def _with_places(kind: Kind, body: JsonObject, places: tuple[str, ...]) -> JsonObject:
     """The pods prefer the nodes that were held for them; others are allowed, should one fail."""
-    body = copied(body)
+    body = copy_of(body)
     test = {"key": HOST_NAME_LABEL, "operator": "In", "values": list(places)}
     term = {"matchExpressions": [test]}
     for template in kind.templates(body).values():
-        affinity = decision.made(template, "spec", "affinity", "nodeAffinity")
+        affinity = decision.make_map(template, "spec", "affinity", "nodeAffinity")
         affinity[_PREFERRED] = [
-            *listed(affinity, _PREFERRED),
+            *maps_at(affinity, _PREFERRED),
             {"weight": 100, "preference": term},
         ]
-    return changed(body, ("metadata", "annotations", marks.PLACES), ",".join(places))
+    return with_value(body, ("metadata", "annotations", marks.PLACES), ",".join(places))

@@ -13,7 +13,7 @@ from fairway.agent.drivers.interface import NodeSeen
 from fairway.agent.drivers.kubernetes import marks
 from fairway.agent.drivers.kubernetes.devices import Allocation, Devices, ObjectName, Slice
 from fairway.agent.drivers.kubernetes.keys import ObjectKey
-from fairway.agent.drivers.kubernetes.nodepools import INSTANCE_TYPE, Found, found
+from fairway.agent.drivers.kubernetes.nodepools import INSTANCE_TYPE, Found, find_pools
 from fairway.agent.drivers.kubernetes.nodes import Node
 from fairway.agent.drivers.kubernetes.pods import NO_USE, OwnPod, Use
 from fairway.api.meta import JsonObject
@@ -125,7 +125,7 @@ class Picture:
             return _NO_POOLS
         seen = frozenset(node.labels.get(INSTANCE_TYPE, "") for node in self.nodes.values())
         if self._found is None or self._found[0] != seen:
-            self._found = (seen, found(self._node_pools, types, self.nodes.values()))
+            self._found = (seen, find_pools(self._node_pools, types, self.nodes.values()))
             self._stale.update(self.nodes)
         return self._found[1]
 

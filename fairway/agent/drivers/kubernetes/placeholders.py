@@ -19,7 +19,7 @@ from fairway.api.work import Work
 from fairway.kinds.decision import ATTEMPT, POD_SET, WORK
 from fairway.kinds.interface import Pod
 from fairway.kinds.permitted import FindKind
-from fairway.kinds.plain import child, listed, namespace_of, text
+from fairway.kinds.plain import child, maps_at, namespace_of, text
 from fairway.kinds.pod_starts import due
 from fairway.kinds.pods import pod_requests
 from fairway.store.keys import PODS
@@ -87,7 +87,7 @@ class Reserving:
         amounts = {resource: str(amount) for resource, amount in pod_requests(pod.spec).items()}
         # Of these a pod gets what it asks for, neither more nor less.
         limits = {resource: amount for resource, amount in amounts.items() if "/" in resource}
-        first = listed(pod.spec, "containers")[0]
+        first = maps_at(pod.spec, "containers")[0]
         container = {
             "name": "placeholder",
             "image": text(first, "image"),

@@ -18,9 +18,9 @@ from fairway.agent.drivers.kubernetes.works import Works
 from fairway.api.amounts import Quantity
 from fairway.api.errors import ApiError, Forbidden, NotFound
 from fairway.clock import parse_timestamp
-from fairway.kinds.conditions import found as condition
+from fairway.kinds.conditions import find_condition as condition
 from fairway.kinds.decision import WORK
-from fairway.kinds.plain import child, listed, text
+from fairway.kinds.plain import child, maps_at, text
 from fairway.kubeapi import KubeApi, path_of
 from fairway.metrics.interface import PodUsage
 from fairway.store.interface import ResourceKey, Selection
@@ -64,7 +64,7 @@ class Metering:
     async def _describe(self, selection: Selection, names: set[str]) -> list[PodUsage]:
         path = path_of(MEASURED, namespace=selection.namespace)
         answer = _decode(await self._api.read(path, {"labelSelector": selection.labels}))
-        measured = {text(entry, "metadata", "name"): entry for entry in listed(answer, "items")}
+        measured = {text(entry, "metadata", "name"): entry for entry in maps_at(answer, "items")}
         pod_usages = []
         async for page in self._api.pages(PODS, selection, read=_decode):
             for seen in page.items:
@@ -81,7 +81,7 @@ def pod_usage(pod: Json, measured: Json) -> PodUsage:
     # Containers that start first and stay run beside the others.
     beside = [
         container
-        for container in listed(spec, "initContainers")
+        for container in maps_at(spec, "initContainers")
         if container.get("restartPolicy") == "Always"
     ]
     return PodUsage(
@@ -93,11 +93,11 @@ def pod_usage(pod: Json, measured: Json) -> PodUsage:
         ready_changed_at=_moment(str(ready.get("lastTransitionTime", ""))) or 0.0,
         requests={
             container["name"]: _millis(child(container, "resources", "requests"))
-            for container in (*listed(spec, "containers"), *beside)
+            for container in (*maps_at(spec, "containers"), *beside)
         },
         usage={
             container["name"]: _millis(child(container, "usage"))
-            for container in listed(measured, "containers")
+            for container in maps_at(measured, "containers")
         },
         measured_at=_moment(text(measured, "timestamp")) or 0.0,
         window_seconds=seconds(text(measured, "window")),

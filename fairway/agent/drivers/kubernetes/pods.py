@@ -17,10 +17,10 @@ from fairway.agent.drivers.kubernetes.marks import CLUSTER, PLACEHOLDER
 from fairway.api.amounts import NANO
 from fairway.api.meta import JsonObject
 from fairway.clock import parse_timestamp
-from fairway.kinds.conditions import found as condition
+from fairway.kinds.conditions import find_condition as condition
 from fairway.kinds.decision import ATTEMPT, POD_SET, REVISION, WORK
 from fairway.kinds.failures import failure_of
-from fairway.kinds.plain import child, listed, number, text
+from fairway.kinds.plain import child, maps_at, number, text
 from fairway.kinds.pods import pod_requests
 
 _OVER = ("Succeeded", "Failed")
@@ -151,7 +151,7 @@ def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
         started_at=started,
         finished_at=finished if phase in _OVER else None,
         restarts=sum(
-            number(entry, "restartCount") for entry in listed(status, "containerStatuses")
+            number(entry, "restartCount") for entry in maps_at(status, "containerStatuses")
         ),
         exit_code=code if phase in _OVER else None,
         reason=failure.reason if failure is not None else "",
@@ -200,8 +200,8 @@ def _since(pod: _Pod, status: JsonObject, phase: PodPhase) -> float:
 
 def _life(status: JsonObject) -> tuple[float | None, float | None, int | None]:
     """When its containers began and ended, and with which code: that of one that failed, if any."""
-    states = [child(entry, "state") for entry in listed(status, "containerStatuses")]
-    earlier = [child(entry, "lastState") for entry in listed(status, "containerStatuses")]
+    states = [child(entry, "state") for entry in maps_at(status, "containerStatuses")]
+    earlier = [child(entry, "lastState") for entry in maps_at(status, "containerStatuses")]
     started = [
         _moment(text(state, kind, "startedAt"))
         for state in (*states, *earlier)

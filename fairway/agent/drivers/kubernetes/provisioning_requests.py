@@ -24,7 +24,7 @@ from fairway.api.work import Work
 from fairway.clock import Clock
 from fairway.kinds import decision
 from fairway.kinds.permitted import FindKind
-from fairway.kinds.plain import annotation, listed, namespace_of, text
+from fairway.kinds.plain import annotation, maps_at, namespace_of, text
 from fairway.kinds.pod_starts import due
 from fairway.kubeapi import Informer, KubeApi
 from fairway.store.interface import ResourceKey, Selection
@@ -68,7 +68,7 @@ def read_request(body: JsonObject) -> Request:
     nodes = annotation(body, _NODES)
     attempt = text(body, "metadata", "labels", decision.ATTEMPT)
     conditions = {
-        text(condition, "type"): condition for condition in listed(body, "status", "conditions")
+        text(condition, "type"): condition for condition in maps_at(body, "status", "conditions")
     }
     outcome: Outcome = "Waiting"
     message = ""
@@ -237,7 +237,7 @@ class Provisioning:
         owner = marks.Owner(
             cluster=self._cluster, work=work.metadata.name, attempt=work.spec.attempt
         )
-        return marks.marked(body, owner)
+        return marks.with_marks(body, owner)
 
     def _annotate(self, work: Work, annotations: Mapping[str, str]) -> Work:
         """The same work, whose pods say by which request their nodes came."""

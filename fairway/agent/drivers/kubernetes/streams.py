@@ -148,7 +148,7 @@ class Streaming:
             (pod for pod in self._picture.pods.get(kept.label, {}).values() if _is_ours(pod)),
             key=lambda pod: (-pod.seen.attempt, pod.seen.name),
         )
-        named = called(pods, name)
+        named = pods_called(pods, name)
         if not named:
             raise DriverFault(f"the work {kept.name} has no pod {name}".rstrip())
         if not is_live:
@@ -159,7 +159,7 @@ class Streaming:
         raise DriverFault(f"the pod {named[0].seen.name} is {named[0].seen.phase}, and runs not")
 
 
-def called(pods: Sequence[OwnPod], name: str) -> list[OwnPod]:
+def pods_called(pods: Sequence[OwnPod], name: str) -> list[OwnPod]:
     """The pods that a name means, the likeliest first.
 
     Controllers add to the names of pods what nobody can know before: `train-0` is then

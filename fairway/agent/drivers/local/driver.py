@@ -28,7 +28,7 @@ from fairway.agent.drivers.local import gpus
 from fairway.agent.drivers.local.commands import container_of, has_ended, run_beside
 from fairway.agent.drivers.local.logs import Output
 from fairway.agent.drivers.local.machine import look
-from fairway.agent.drivers.local.observation import note_checkpoint, seen
+from fairway.agent.drivers.local.observation import note_checkpoint, see_work
 from fairway.agent.drivers.local.plans import Limits
 from fairway.agent.drivers.local.pod_keeper import Keeping
 from fairway.agent.drivers.local.pods import LocalPod
@@ -85,7 +85,7 @@ class LocalDriver:
             raise
 
     async def _begin(self) -> None:
-        machine = look(self._capacity, gpus.found(), self._folder)
+        machine = look(self._capacity, gpus.find_gpus(), self._folder)
         self._keeping = Keeping(
             find_kind=self._find_kind,
             clock=self._clock,
@@ -139,7 +139,7 @@ class LocalDriver:
         node = NodeSeen(name=machine.name, allocatable=machine.allocatable, labels=machine.labels)
         now = self._clock.now()
         works = {
-            name: seen(work, self._find_kind, node=machine.name, now=now)
+            name: see_work(work, self._find_kind, node=machine.name, now=now)
             for name, work in keeping.works.items()
         }
         return Observation(nodes=(node,), works=works, version=os.uname().release)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from fairway.api.amounts import Amounts, Quantity, QuantityError
 from fairway.api.meta import JsonObject
 from fairway.kinds.interface import Pod
-from fairway.kinds.plain import child, listed, name_of, text
+from fairway.kinds.plain import child, maps_at, name_of, text
 
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
 _MAP_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
@@ -39,7 +39,7 @@ class Surroundings:
     secrets: Mapping[str, JsonObject] = field(default_factory=dict)
 
 
-def expanded(value: str, variables: Mapping[str, str]) -> str:
+def expand(value: str, variables: Mapping[str, str]) -> str:
     """A text with references to variables replaced."""
 
     def replacement(match: re.Match[str]) -> str:
@@ -53,12 +53,12 @@ def expanded(value: str, variables: Mapping[str, str]) -> str:
 def environment(container: JsonObject, around: Surroundings, path: str) -> dict[str, str]:
     """The variables of a container, each of which may use those before it."""
     variables: dict[str, str] = {}
-    for index, source in enumerate(listed(container, "envFrom")):
+    for index, source in enumerate(maps_at(container, "envFrom")):
         prefix = text(source, "prefix")
         place = f"{path}.envFrom[{index}]"
         for key, value in _whole(source, around, place).items():
             variables[prefix + key] = value
-    for index, variable in enumerate(listed(container, "env")):
+    for index, variable in enumerate(maps_at(container, "env")):
         place = f"{path}.env[{index}]"
         result = _value(variable, container, around, variables, place)
         if result is not None:
@@ -75,7 +75,7 @@ def _value(
 ) -> str | None:
     source = child(entry, "valueFrom")
     if not source:
-        return expanded(str(entry.get("value") or ""), variables)
+        return expand(str(entry.get("value") or ""), variables)
     place = f"{path}.valueFrom"
     if "fieldRef" in source:
         return pod_field(text(source, "fieldRef", "fieldPath"), around, f"{place}.fieldRef")
@@ -155,8 +155,8 @@ def amount(reference: JsonObject, container: JsonObject, around: Surroundings, p
     """A request or a limit in units of its divisor, rounded up; without a limit, the machine's."""
     name = text(reference, "containerName")
     for entry in (
-        *listed(around.pod.spec, "initContainers"),
-        *listed(around.pod.spec, "containers"),
+        *maps_at(around.pod.spec, "initContainers"),
+        *maps_at(around.pod.spec, "containers"),
     ):
         if name and name_of({"metadata": entry}) == name:
             container = entry

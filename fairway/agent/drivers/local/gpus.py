@@ -20,7 +20,7 @@ class Gpu:
     memory_mib: int
 
 
-def found() -> tuple[Gpu, ...]:
+def find_gpus() -> tuple[Gpu, ...]:
     """The GPUs, in the order of the driver."""
     try:
         import pynvml  # noqa: PLC0415 - an optional extra

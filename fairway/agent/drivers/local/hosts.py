@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from fairway.api.meta import JsonObject
 from fairway.kinds.interface import Pod
-from fairway.kinds.plain import child, listed, name_of, text
+from fairway.kinds.plain import child, maps_at, name_of, text
 
 LOOPBACK = "127.0.0.1"
 # Below the ports that the kernel gives to outgoing connections, so that none is taken meanwhile.
@@ -59,7 +59,10 @@ class Hosts:
         result = {
             mention: None
             for pod in self._pods
-            for container in (*listed(pod.spec, "initContainers"), *listed(pod.spec, "containers"))
+            for container in (
+                *maps_at(pod.spec, "initContainers"),
+                *maps_at(pod.spec, "containers"),
+            )
             for mention in self._mentions(pod, container)
             if mention.pod == pod.name
         }
@@ -119,7 +122,7 @@ class Hosts:
         return Mention(pod=self._pod_by_host[name], port=target)
 
     def _mentions(self, pod: Pod, container: JsonObject) -> Iterator[Mention]:
-        variables = listed(container, "env")
+        variables = maps_at(container, "env")
         yield from self._pairs(pod.name, variables).values()
         values = [
             variable["value"] for variable in variables if isinstance(variable.get("value"), str)
@@ -217,7 +220,7 @@ def _targets(services: Sequence[JsonObject]) -> dict[tuple[str, int], int]:
     return {
         (name_of(service), port["port"]): port["targetPort"]
         for service in services
-        for port in listed(service, "spec", "ports")
+        for port in maps_at(service, "spec", "ports")
         if isinstance(port.get("port"), int) and isinstance(port.get("targetPort"), int)
     }
 

@@ -10,10 +10,10 @@ from fairway.agent.drivers.local.works import FindKind, Kept, Waiting, owner_of
 from fairway.api.meta import JsonObject
 from fairway.kinds.decision import REVISION
 from fairway.kinds.interface import PodState
-from fairway.kinds.plain import listed, text
+from fairway.kinds.plain import maps_at, text
 
 
-def seen(kept: Kept, find_kind: FindKind, *, node: str, now: float) -> WorkSeen:
+def see_work(kept: Kept, find_kind: FindKind, *, node: str, now: float) -> WorkSeen:
     for pod in kept.pods.values():
         note_checkpoint(kept, pod)
     return WorkSeen(
@@ -32,7 +32,7 @@ def seen(kept: Kept, find_kind: FindKind, *, node: str, now: float) -> WorkSeen:
     )
 
 
-def played(kept: Kept, owner: str) -> list[PodState]:
+def pods_of_object(kept: Kept, owner: str) -> list[PodState]:
     """The pods of an object as its own controller would see them."""
     waiting = [
         PodState(
@@ -65,7 +65,7 @@ def _objects(kept: Kept, find_kind: FindKind, now: float) -> Iterator[tuple[int,
         owner = owner_of(body)
         status = kept.finals.get(owner)
         if status is None:
-            status = kind.play(body, played(kept, owner), now=now)
+            status = kind.play(body, pods_of_object(kept, owner), now=now)
         yield position, {**body, "status": status}
 
 
@@ -80,5 +80,7 @@ def _waits(name: str, waiting_pod: Waiting, attempt: int) -> PodSeen:
         reason="Unschedulable",
         message=waiting_pod.message,
         revision=waiting_pod.pod.labels.get(REVISION, ""),
-        containers=tuple(text(each, "name") for each in listed(waiting_pod.pod.spec, "containers")),
+        containers=tuple(
+            text(each, "name") for each in maps_at(waiting_pod.pod.spec, "containers")
+        ),
     )

@@ -17,14 +17,14 @@ from fairway.agent.drivers.local.environment import (
     PodFault,
     Surroundings,
     environment,
-    expanded,
+    expand,
 )
 from fairway.agent.drivers.local.hosts import Hosts, Mention
 from fairway.agent.drivers.local.machine import DEVICE_VARIABLES
 from fairway.agent.drivers.local.slots import Share
 from fairway.api.amounts import NANO, Quantity
 from fairway.api.meta import JsonObject
-from fairway.kinds.plain import child, listed, text
+from fairway.kinds.plain import child, maps_at, text
 from fairway.kinds.rules.pods import NEEDS_CONTROLLER_ANNOTATION
 
 Plain = dict[str, Any]
@@ -100,7 +100,7 @@ def _containers(ground: Ground, share: Share) -> tuple[list[Plain], list[volumes
     )
     pod_restart = text(around.pod.spec, "restartPolicy", default="Always")
     made = []
-    main_devices = _divide(listed(around.pod.spec, "containers"), share)
+    main_devices = _divide(maps_at(around.pod.spec, "containers"), share)
     for field_name, path, container in _in_order(around.pod.spec):
         is_sidecar = field_name == "initContainers" and container.get("restartPolicy") == "Always"
         if field_name == "containers":
@@ -125,7 +125,7 @@ def _containers(ground: Ground, share: Share) -> tuple[list[Plain], list[volumes
 
 def _in_order(spec: JsonObject) -> Iterator[tuple[str, str, JsonObject]]:
     for name in ("initContainers", "containers"):
-        for index, container in enumerate(listed(spec, name)):
+        for index, container in enumerate(maps_at(spec, name)):
             yield name, f"spec.{name}[{index}]", container
 
 
@@ -143,7 +143,7 @@ def _process(
     pod = ground.around.pod.name
     here = {
         **container,
-        "env": ground.hosts.rewritten_environment(pod, listed(container, "env"), ground.ports),
+        "env": ground.hosts.rewritten_environment(pod, maps_at(container, "env"), ground.ports),
     }
     own = environment(here, ground.around, path)
     words = [*_words(container, "command", path), *_words(container, "args", path)]
@@ -153,14 +153,14 @@ def _process(
         )
     words = ground.hosts.rewritten_words(words, ground.ports)
     # No shell comes between: each word of the manifest is one word of the process.
-    argv = [mounts.rewritten(expanded(word, own)) for word in words]
+    argv = [mounts.rewritten(expand(word, own)) for word in words]
     variables = {
         **_surrounding(ground, folders),
         **{key: mounts.rewritten(value) for key, value in own.items()},
         **_device_variables(container, devices, ground.devices),
     }
     given = text(container, "workingDir")
-    where = mounts.rewritten(expanded(given, own)) if given else str(ground.folder / "home")
+    where = mounts.rewritten(expand(given, own)) if given else str(ground.folder / "home")
     return {"argv": argv, "env": variables, "cwd": where}
 
 

@@ -17,7 +17,7 @@ from fairway.agent.drivers.local import plans, volumes
 from fairway.agent.drivers.local.environment import PodFault, Surroundings
 from fairway.agent.drivers.local.hosts import Hosts, free_ports
 from fairway.agent.drivers.local.machine import Machine
-from fairway.agent.drivers.local.observation import note_checkpoint, played
+from fairway.agent.drivers.local.observation import note_checkpoint, pods_of_object
 from fairway.agent.drivers.local.plans import Ground, Limits, Plain
 from fairway.agent.drivers.local.pods import LocalPod, boot, write_json
 from fairway.agent.drivers.local.slots import DoesNotFit, Share, Slots
@@ -38,7 +38,7 @@ from fairway.api.work import Work
 from fairway.clock import Clock
 from fairway.kinds.decision import REVISION
 from fairway.kinds.interface import Kind, Pod
-from fairway.kinds.plain import child, listed, namespace_of, text, texts
+from fairway.kinds.plain import child, maps_at, namespace_of, text, texts
 from fairway.kinds.pod_starts import due
 from fairway.kinds.pods import pod_requests
 
@@ -251,7 +251,7 @@ class Keeping:
         """Whether an object is over by its own rules; then its status never changes again."""
         owner = owner_of(body)
         if owner not in kept.finals:
-            status = kind.play(body, played(kept, owner), now=self._now())
+            status = kind.play(body, pods_of_object(kept, owner), now=self._now())
             if kind.read({**body, "status": status}).phase not in _OVER:
                 return False
             kept.finals[owner] = status
@@ -264,7 +264,7 @@ class Keeping:
         if owner in kept.finals:
             return
         held = kept.by_name(owner)
-        for pod in due(kind, body, played(kept, owner), now=self._now()):
+        for pod in due(kind, body, pods_of_object(kept, owner), now=self._now()):
             before = held.get(pod.name)
             remakes = before.remakes + 1 if before is not None else 0
             kept.waiting[pod.name] = Waiting(
@@ -430,7 +430,7 @@ class Keeping:
 
 def _record(kept: Kept, wait: Waiting, key: str, share: Share) -> Plain:
     """What a later driver needs to know the pod again."""
-    images = {text(container, "image") for container in listed(wait.pod.spec, "containers")} - {""}
+    images = {text(container, "image") for container in maps_at(wait.pod.spec, "containers")} - {""}
     return {
         "key": key,
         "work": kept.name,

@@ -16,7 +16,7 @@ import msgspec
 
 from fairway.agent.drivers.local.environment import PodFault, Surroundings, contents, pod_field
 from fairway.api.meta import JsonObject
-from fairway.kinds.plain import child, listed, text
+from fairway.kinds.plain import child, maps_at, text
 from fairway.kinds.rules.pods import FILES_ANNOTATION
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
@@ -44,7 +44,7 @@ def plan_volumes(
 ) -> list[VolumePlan]:
     """What each volume of a pod becomes; a fault where it can't be had on this machine."""
     made = []
-    for index, volume in enumerate(listed(around.pod.spec, "volumes")):
+    for index, volume in enumerate(maps_at(around.pod.spec, "volumes")):
         path = f"spec.volumes[{index}]"
         name = text(volume, "name")
         if not _is_file_name(name):
@@ -102,7 +102,7 @@ class Mounts:
     def __init__(self, container: JsonObject, plans: Sequence[VolumePlan], path: str) -> None:
         folders = {plan.name: plan.folder for plan in plans}
         self._folder_by_path: dict[str, Path] = {}
-        for index, mount in enumerate(listed(container, "volumeMounts")):
+        for index, mount in enumerate(maps_at(container, "volumeMounts")):
             place = f"{path}.volumeMounts[{index}]"
             name = text(mount, "name")
             if name not in folders:
@@ -141,7 +141,7 @@ def _files(volume: JsonObject, around: Surroundings, path: str) -> dict[str, byt
         return {}
     if "projected" in volume:
         files: dict[str, bytes] = {}
-        for index, source in enumerate(listed(volume, "projected", "sources")):
+        for index, source in enumerate(maps_at(volume, "projected", "sources")):
             files.update(_source(source, around, f"{path}.projected.sources[{index}]"))
         return files
     return _source(volume, around, path)
@@ -165,7 +165,7 @@ def _choose(source: JsonObject, kept: Mapping[str, JsonObject], path: str) -> di
             return {}
         raise PodFault(f"{path}: {name!r} is not among what travels with the work")
     held = contents(kept[name])
-    items = listed(source, "items")
+    items = maps_at(source, "items")
     if not items:
         return {key: held[key] for key in held if _is_file_name(key)}
     result = {}
@@ -180,7 +180,7 @@ def _choose(source: JsonObject, kept: Mapping[str, JsonObject], path: str) -> di
 
 
 def _downward(source: JsonObject, around: Surroundings, path: str) -> Iterator[tuple[str, bytes]]:
-    for index, item in enumerate(listed(source, "downwardAPI", "items")):
+    for index, item in enumerate(maps_at(source, "downwardAPI", "items")):
         place, where = text(item, "path"), f"{path}.downwardAPI.items[{index}]"
         if not _is_below(place):
             raise PodFault(f"{where}.path: {place!r} leaves the volume")

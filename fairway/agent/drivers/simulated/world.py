@@ -22,8 +22,8 @@ from fairway.api.meta import JsonObject
 from fairway.api.work import Stop, Work
 from fairway.kinds.decision import REVISION
 from fairway.kinds.interface import Kind, Pod
-from fairway.kinds.plain import listed, text
-from fairway.kinds.pod_starts import due, observed, told
+from fairway.kinds.plain import maps_at, text
+from fairway.kinds.pod_starts import controller_states, due, observe_pods
 
 _DAY = 86_400.0
 _NO_POSITION = -1
@@ -319,9 +319,9 @@ class World:
             need=need_of(pod.spec),
             made_from=digest_of(pod) if runs is None else "",
             revision=pod.labels.get(REVISION, ""),
-            images=tuple(text(container, "image") for container in listed(pod.spec, "containers")),
+            images=tuple(text(container, "image") for container in maps_at(pod.spec, "containers")),
             containers=tuple(
-                text(container, "name") for container in listed(pod.spec, "containers")
+                text(container, "name") for container in maps_at(pod.spec, "containers")
             ),
             run_seconds=runs,
             restarts_in_place=text(pod.spec, "restartPolicy", default="Always") != "Never",
@@ -381,7 +381,7 @@ class World:
         if body is None or kind is None:
             return
         states = [pod.state() for pod in pods]
-        if observed(kind, body, states, now=now).phase in _FINISHED:
+        if observe_pods(kind, body, states, now=now).phase in _FINISHED:
             for pod in pods:
                 if pod.is_live:
                     self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
@@ -398,7 +398,7 @@ class World:
         """What the kind's own controller says."""
         states = [pod.state() for pod in made.pods.values() if pod.position == position]
         body = made.objects[position]
-        return kind.play(body, told(kind, body, states, now=self._now), now=self._now)
+        return kind.play(body, controller_states(kind, body, states, now=self._now), now=self._now)
 
     def _look(self, made: Made) -> WorkSeen:
         objects = {}

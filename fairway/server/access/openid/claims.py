@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairway.server.access.identity import Identity, authenticated
+from fairway.server.access.identity import Identity, authenticated_identity
 from fairway.server.access.openid.settings import Settings
 
 _RESERVED = "system:"
@@ -31,7 +31,7 @@ def identity_of(claims: Mapping[str, Any], settings: Settings) -> Identity:
             "the email address is not verified: the claim email_verified is not true"
         )
     groups = [_name(settings.groups_prefix + group) for group in _groups(claims, settings)]
-    return authenticated(user, groups=groups)
+    return authenticated_identity(user, groups=groups)
 
 
 def _demand(claims: Mapping[str, Any], settings: Settings) -> None:
