@@ -78,7 +78,7 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     streams_authority: str = ""
 
 
-class Desk:
+class AgentFolder:
     """The files of an agent's membership."""
 
     def __init__(self, folder: Path) -> None:
@@ -130,10 +130,10 @@ class Desk:
 async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None:
     """Joins where that is still to do, and looks after the cluster until cancelled."""
     clock = clock or SystemClock()
-    desk = Desk(options.data)
-    membership = await join(desk, options, clock)
-    hub = KubeApi(desk.access(membership), clock)
-    streams = KubeApi(desk.streams(membership), clock)
+    folder = AgentFolder(options.data)
+    membership = await join(folder, options, clock)
+    hub = KubeApi(folder.access(membership), clock)
+    streams = KubeApi(folder.streams(membership), clock)
     store = KubernetesStore(hub)
     kinds = LiveKinds(built_in())
     rules = _follow(store, kinds, clock)
@@ -142,7 +142,7 @@ async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(rules.run())
-            tasks.create_task(keep_renewing(desk, hub, clock))
+            tasks.create_task(keep_renewing(folder, hub, clock))
             await rules.is_complete.wait()
             tasks.create_task(kept_up(agents.run, clock))
             caller = Caller(streams, membership.cluster, agents, clock)
@@ -152,16 +152,16 @@ async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None
         await store.close()
 
 
-async def join(desk: Desk, options: PullOptions, clock: Clock) -> Membership:
+async def join(folder: AgentFolder, options: PullOptions, clock: Clock) -> Membership:
     """The membership in a folder; by an invitation that was not used yet, a new one."""
-    membership, invitation = desk.membership(), options.invitation
+    membership, invitation = folder.membership(), options.invitation
     if invitation is None:
         if membership is None:
             raise Refused("this agent has not joined yet: give it an invitation with --join")
         return membership
     if membership is not None and membership.invitation == invitation.digest():
         return membership
-    credential = await _ask(desk, invitation, options.tell, clock)
+    credential = await _ask(folder, invitation, options.tell, clock)
     membership = Membership(
         server=invitation.server,
         cluster=invitation.cluster,
@@ -173,8 +173,8 @@ async def join(desk: Desk, options: PullOptions, clock: Clock) -> Membership:
         streams=invitation.streams,
         streams_authority=invitation.streams_authority,
     )
-    desk.keep(membership, credential)
-    hub = KubeApi(desk.access(membership), clock)
+    folder.keep(membership, credential)
+    hub = KubeApi(folder.access(membership), clock)
     try:
         with suppress(ApiError):  # else it ends by itself before long
             await agent_side.use_up(hub, membership.cluster)
@@ -184,9 +184,9 @@ async def join(desk: Desk, options: PullOptions, clock: Clock) -> Membership:
 
 
 async def _ask(
-    desk: Desk, invitation: Invitation, tell: Callable[[str], None], clock: Clock
+    folder: AgentFolder, invitation: Invitation, tell: Callable[[str], None], clock: Clock
 ) -> Credential:
-    key = desk.key()
+    key = folder.key()
     request = Request(
         public_key=sealed_box.public_of(key),
         host=socket.gethostname(),
@@ -204,10 +204,10 @@ async def _ask(
         await hub.close()
 
 
-async def keep_renewing(desk: Desk, hub: KubeApi, clock: Clock) -> None:
+async def keep_renewing(folder: AgentFolder, hub: KubeApi, clock: Clock) -> None:
     """Renews the credential whenever that is due, for ever."""
     while True:
-        membership = desk.membership()
+        membership = folder.membership()
         assert membership is not None, "it has joined"
         held = Credential(token="", expires_at=membership.expires_at)
         left = agent_side.due_at(held, membership.given_at) - clock.now()
@@ -215,19 +215,19 @@ async def keep_renewing(desk: Desk, hub: KubeApi, clock: Clock) -> None:
             await clock.sleep(min(left, _SECONDS_MOST))
             continue
         try:
-            await renew(desk, membership, hub, clock)
+            await renew(folder, membership, hub, clock)
         except (ApiError, OSError) as fault:
             _log.warning("the credential cannot be renewed: %s", fault)
             await clock.sleep(_AGAIN_SECONDS)
 
 
-async def renew(desk: Desk, membership: Membership, hub: KubeApi, clock: Clock) -> None:
+async def renew(folder: AgentFolder, membership: Membership, hub: KubeApi, clock: Clock) -> None:
     """Takes another credential in the place of the one that is held."""
     credential = await agent_side.renew_credential(hub, membership.cluster)
     newer = msgspec.structs.replace(
         membership, expires_at=credential.expires_at, given_at=clock.now()
     )
-    desk.keep(newer, credential)
+    folder.keep(newer, credential)
 
 
 def _agents(

@@ -25,7 +25,7 @@ from fairway.core.modes.policy_clusters import choices
 from fairway.core.modes.return_home import returns, watch
 from fairway.core.modes.way_home import Homeward
 from fairway.core.plan import Admit, Plan, Preempt, Step, Waits
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.order import Candidate, Rules, Tournament
 from fairway.core.snapshot import Snapshot, precedence, wants_more
 
@@ -68,7 +68,7 @@ START = Cursor()
 class _Line:
     """Who is next: one head for each queue, by the order among siblings at each level."""
 
-    desk: Desk
+    planning: PlanningRound
     cursor: Cursor
     steps: list[Step] = field(default_factory=list)
     waiting: list[Waits] = field(default_factory=list)
@@ -80,10 +80,10 @@ class _Line:
     _tournament: Tournament = field(init=False)
 
     def __post_init__(self) -> None:
-        settings = self.desk.snapshot.facts.settings
+        settings = self.planning.snapshot.facts.settings
         rules = Rules(is_enabled=settings.fair_sharing, remembers=settings.half_life_seconds > 0)
-        lines = _lines(self.desk.snapshot, self.cursor.only)
-        self._tournament = Tournament(self.desk.ledger.tree, rules, among=lines)
+        lines = _lines(self.planning.snapshot, self.cursor.only)
+        self._tournament = Tournament(self.planning.ledger.tree, rules, among=lines)
         self.seen.update(self.cursor.seen)
         self.set_aside = dict(self.cursor.set_aside)
         self.blocked = dict(self.cursor.blocked)
@@ -94,11 +94,11 @@ class _Line:
     def _offer_next(self, queue: str) -> None:
         """Puts the next workload of a queue forward that is worth a look."""
         seen, is_blocked = self.seen, queue in self.blocked
-        is_open = _is_open(self.desk, queue)
+        is_open = _is_open(self.planning, queue)
         for workload in self._heads[queue]:
             if workload.key in seen:
                 continue
-            reason = _standing(self.desk, workload, is_open=is_open)
+            reason = _standing(self.planning, workload, is_open=is_open)
             reasons = self._set_aside_with(workload) if reason is None else (reason,)
             if reasons is not None:
                 self._wait(workload, reasons)
@@ -107,24 +107,25 @@ class _Line:
                 self._wait(workload, (Reason(code=Code.BEHIND_HEAD, queue=queue, other=other),))
             else:
                 self._offered[queue] = workload
-                self._tournament.offer(queue, _candidate(self.desk, workload))
+                self._tournament.offer(queue, _candidate(self.planning, workload))
                 return
         self._offered.pop(queue, None)
 
     def _is_behind_head(self, workload: Workload) -> bool:
         """Whether a strict queue lets nobody past somebody before it."""
-        head = self.desk.snapshot.facts.workloads.get(self.blocked.get(workload.queue, ""))
+        head = self.planning.snapshot.facts.workloads.get(self.blocked.get(workload.queue, ""))
         return head is not None and precedence(head) < precedence(workload)
 
     def next(self) -> Workload | None:
         while (queue := self._tournament.pop_best()) is not None:
             workload = self._offered[queue]
-            if workload.key in self.desk.preempted:  # what it holds is gone; it comes again later
+            if workload.key in self.planning.preempted:
+                # What it holds is gone; it comes again later.
                 self.seen.add(workload.key)
                 self._offer_next(queue)
                 continue
             # What was decided since it was put forward may have taken the last claim.
-            reason = _limit_reason(self.desk, workload)
+            reason = _limit_reason(self.planning, workload)
             if reason is None:
                 return workload
             self._wait(workload, (reason,))
@@ -136,25 +137,25 @@ class _Line:
         self.seen.add(workload.key)
         self.steps.extend(map(self._awaiting, verdict.steps))
         if verdict.is_decided:
-            self.desk.reservations.drop(workload)
+            self.planning.reservations.drop(workload)
             if workload.held is None:
-                self.desk.claims.count(workload.queue, workload.user, 1)
+                self.planning.claims.count(workload.queue, workload.user, 1)
             else:
-                self.desk.changed.add(workload.key)
+                self.planning.changed.add(workload.key)
             self._tournament.refresh(workload.queue)
             if any(isinstance(step, Preempt) for step in verdict.steps):
                 self.set_aside.clear()  # something is freed: who could not start may now
             for step in verdict.steps:
-                victim = self.desk.snapshot.facts.workloads.get(step.workload)
+                victim = self.planning.snapshot.facts.workloads.get(step.workload)
                 if victim is not None and victim.queue != workload.queue:
                     self._tournament.refresh(victim.queue)
         if verdict.reasons:
-            verdict.reasons.extend(warnings_for(self.desk, workload))
+            verdict.reasons.extend(warnings_for(self.planning, workload))
             reasons = verdict.reasons
             self._wait(workload, reasons)
             if not verdict.is_decided:
                 self._set_aside(workload, reasons)
-                if self.desk.queue(workload).is_strict:
+                if self.planning.queue(workload).is_strict:
                     self.blocked[workload.queue] = workload.key
         self._offer_next(workload.queue)
 
@@ -162,41 +163,41 @@ class _Line:
         """Whoever takes of what victims leave starts when they are gone."""
         if not isinstance(step, Admit):
             return step
-        return replace(step, waits_for=self.desk.leaving.awaited())
+        return replace(step, waits_for=self.planning.leaving.awaited())
 
     def _wait(self, workload: Workload, reasons: Sequence[Reason]) -> None:
         self.seen.add(workload.key)
         self.waiting.append(Waits(workload=workload.key, reasons=reasons))
-        if self.desk.reservations:
-            self.desk.reservations.waits(workload, reasons)
+        if self.planning.reservations:
+            self.planning.reservations.waits(workload, reasons)
 
     def _set_aside(self, workload: Workload, reasons: Sequence[Reason]) -> None:
         """Others like it need not be asked; where room is kept, its run-time limit counts."""
         likeness = workload.likeness
-        if self.desk.reservations.is_held_back(workload):
+        if self.planning.reservations.is_held_back(workload):
             self.set_aside[likeness, workload.limit_seconds] = reasons
         else:
             self.set_aside[likeness] = reasons
-        self.desk.reservations.award(workload, reasons)
+        self.planning.reservations.award(workload, reasons)
 
     def _set_aside_with(self, workload: Workload) -> Sequence[Reason] | None:
         likeness = workload.likeness
         reasons = self.set_aside.get(likeness)
-        if reasons is None and self.desk.reservations:
+        if reasons is None and self.planning.reservations:
             reasons = self.set_aside.get((likeness, workload.limit_seconds))
         return reasons
 
 
-def _verdict(desk: Desk, workload: Workload) -> Outcome:
+def _verdict(planning: PlanningRound, workload: Workload) -> Outcome:
     """What is decided on a workload; who has nowhere else to go asks pools that may be empty."""
     decide = gang_growth.decide if workload.grows else _DECIDE[workload.mode]
-    desk.has_passed_over = False
-    verdict = decide(desk, workload)
-    if verdict.is_decided or not desk.has_passed_over:
+    planning.has_passed_over = False
+    verdict = decide(planning, workload)
+    if verdict.is_decided or not planning.has_passed_over:
         return verdict
-    desk.is_last_resort = True
-    bolder = decide(desk, workload)
-    desk.is_last_resort = False
+    planning.is_last_resort = True
+    bolder = decide(planning, workload)
+    planning.is_last_resort = False
     return bolder if bolder.is_decided else verdict
 
 
@@ -204,9 +205,9 @@ def plan(
     snapshot: Snapshot, cursor: Cursor = START, budget: int | None = None
 ) -> tuple[Plan, Cursor]:
     """What to do at this moment, and where to go on. The snapshot is left as it was."""
-    desk = Desk(snapshot)
-    with desk.ledger.trial():
-        line = _Line(desk, cursor)
+    planning = PlanningRound(snapshot)
+    with planning.ledger.trial():
+        line = _Line(planning, cursor)
         decisions = 0
         workload: Workload | None = None
         is_paused = snapshot.facts.settings.is_paused
@@ -214,24 +215,24 @@ def plan(
             workload = line.next()
             if workload is None:
                 break
-            desk.turn_to(workload)
-            line.tell(workload, _verdict(desk, workload))
+            planning.turn_to(workload)
+            line.tell(workload, _verdict(planning, workload))
             decisions += 1
         is_done = workload is None or is_paused
         homeward = cursor.homeward
         # Who comes home waits for nobody: it comes when the victims of this plan are gone.
-        if is_done and not is_paused and cursor.only is None and not desk.preempted:
-            moves, homeward = returns(desk, {step.workload for step in line.steps}, homeward)
+        if is_done and not is_paused and cursor.only is None and not planning.preempted:
+            moves, homeward = returns(planning, {step.workload for step in line.steps}, homeward)
             line.steps.extend(moves)
         elif is_done and not is_paused:
-            homeward = watch(desk, homeward)
+            homeward = watch(planning, homeward)
         result = Plan(
             now=snapshot.now,
             steps=tuple(line.steps),
             waiting=tuple(sorted(line.waiting, key=attrgetter("workload"))),
-            reservations=desk.reservations.listed(),
-            choices=tuple(choice.render() for choice in choices(desk)) if is_done else (),
-            warnings=warnings(desk) if is_done else (),
+            reservations=planning.reservations.listed(),
+            choices=tuple(choice.render() for choice in choices(planning)) if is_done else (),
+            warnings=warnings(planning) if is_done else (),
         )
     cursor = Cursor(
         seen=frozenset(line.seen),
@@ -255,23 +256,23 @@ def _lines(snapshot: Snapshot, only: frozenset[str] | None) -> Mapping[str, Sequ
     return lines
 
 
-def _is_open(desk: Desk, queue: str) -> bool:
+def _is_open(planning: PlanningRound, queue: str) -> bool:
     """Whether nothing about a queue keeps its workloads from being looked at, ever in a plan."""
-    known = desk.snapshot.facts.queues.get(queue)
+    known = planning.snapshot.facts.queues.get(queue)
     return (
         known is not None
         and not known.is_held
-        and desk.ledger.tree.is_usable(queue)
-        and not desk.claims.limiting(queue)
+        and planning.ledger.tree.is_usable(queue)
+        and not planning.claims.limiting(queue)
     )
 
 
-def _standing(desk: Desk, workload: Workload, *, is_open: bool) -> Reason | None:
+def _standing(planning: PlanningRound, workload: Workload, *, is_open: bool) -> Reason | None:
     """Why a workload is not looked at now, whatever is free; an open queue is no reason."""
-    queue = None if is_open else desk.snapshot.facts.queues.get(workload.queue)
+    queue = None if is_open else planning.snapshot.facts.queues.get(workload.queue)
     if not is_open and queue is None:
         return Reason(code=Code.NO_QUEUE, queue=workload.queue)
-    if not is_open and not desk.ledger.tree.is_usable(workload.queue):
+    if not is_open and not planning.ledger.tree.is_usable(workload.queue):
         return Reason(code=Code.QUEUE_BROKEN, queue=workload.queue, other="it is in a cycle")
     if workload.is_held:
         return Reason(code=Code.HELD)
@@ -284,29 +285,29 @@ def _standing(desk: Desk, workload: Workload, *, is_open: bool) -> Reason | None
     if workload.held is None and workload.runs_in:
         # Its hub had forgotten it; its agent brings it back.
         return Reason(code=Code.RUNS_ALREADY, cluster=workload.runs_in)
-    if workload.not_before > desk.now:
+    if workload.not_before > planning.now:
         return Reason(code=Code.BACK_OFF, until=workload.not_before)
     if queue is not None and queue.is_held:
         return Reason(code=Code.QUEUE_HELD, queue=queue.name)
-    return None if is_open else _limit_reason(desk, workload)
+    return None if is_open else _limit_reason(planning, workload)
 
 
-def _limit_reason(desk: Desk, workload: Workload) -> Reason | None:
+def _limit_reason(planning: PlanningRound, workload: Workload) -> Reason | None:
     if workload.held is not None:
         return None
-    full = desk.claims.full_queue(workload)
+    full = planning.claims.full_queue(workload)
     if full is not None:
         return Reason(code=Code.CLAIMS_EXCEEDED, queue=full[0], count=full[1])
-    queue = desk.claims.full_for_user(workload)
+    queue = planning.claims.full_for_user(workload)
     if queue:
         return Reason(code=Code.USER_LIMIT_EXCEEDED, queue=queue, other=workload.user)
     return None
 
 
-def _candidate(desk: Desk, workload: Workload) -> Candidate:
+def _candidate(planning: PlanningRound, workload: Workload) -> Candidate:
     """A head in the contest of shares: with what it would be charged on its first flavor."""
     form = workload.forms[0]
-    options = desk.assignments(workload, form)
+    options = planning.assignments(workload, form)
     usage = full_usage(form, options[0]) if options else {}
     return Candidate(
         key=workload.key,

@@ -1,4 +1,4 @@
-"""The planner's desk: a snapshot, its ledger, and what was worked out before.
+"""A planning round: a snapshot, its ledger, and what was worked out before.
 
 Everything kept here can be worked out again; it is kept because equal questions come often. Shapes
 repeat: the clusters that a policy allows, the flavors that suit a form, what a cluster offers.
@@ -45,8 +45,8 @@ _BREAKERS: Mapping[Rung, str] = {"Preempt": "Preemptions", "Provision": "Price"}
 _Assignments = tuple[tuple[ResourceGroup, ...], dict[Likeness, list[Assignment]]]
 
 
-class Desk:
-    """Where one plan is made."""
+class PlanningRound:
+    """What one plan is made with."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot

@@ -22,7 +22,7 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.names import work_namespace
 from fairway.api.report import ClusterReport, ClusterReportSpec
 from fairway.app import HubOptions, open_hub
-from fairway.app.agent_process import Desk, PullOptions, join, renew
+from fairway.app.agent_process import AgentFolder, PullOptions, join, renew
 from fairway.client.access import Access
 from fairway.client.kubeconfig import load_access
 from fairway.clock import SystemClock
@@ -385,24 +385,24 @@ async def refused(agent: KubeApi) -> None:
 async def test_an_agent_keeps_its_credential_to_itself_and_renews_it(
     admin: Admin, tmp_path: Path
 ) -> None:
-    desk = Desk(tmp_path / "agent")
+    folder = AgentFolder(tmp_path / "agent")
     invitation = await admin.invite()
-    options = PullOptions(data=desk.folder, invitation=invitation, tell=lambda _: None)
-    joining = asyncio.ensure_future(join(desk, options, CLOCK))
+    options = PullOptions(data=folder.folder, invitation=invitation, tell=lambda _: None)
+    joining = asyncio.ensure_future(join(folder, options, CLOCK))
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (request := await hub_side.join_request(admin.api, "edge")) is None:
             await asyncio.sleep(0.05)
-    assert request.public_key == sealed_box.public_of(desk.key())
+    assert request.public_key == sealed_box.public_of(folder.key())
     await hub_side.accept(admin.api, "edge", request, mode="Manage")
     membership = await joining
-    assert await join(desk, options, CLOCK) == membership  # the same invitation, used up
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in desk.folder.iterdir()}
+    assert await join(folder, options, CLOCK) == membership  # the same invitation, used up
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.folder.iterdir()}
     assert modes == {"token": 0o600, "hub.json": 0o600}
-    before = (desk.folder / "token").read_text()
-    hub = admin.seen_by(desk.access(membership))
+    before = (folder.folder / "token").read_text()
+    hub = admin.seen_by(folder.access(membership))
     await hub.get(CLUSTERS, "edge")
-    await renew(desk, membership, hub, CLOCK)
-    assert (desk.folder / "token").read_text() != before
+    await renew(folder, membership, hub, CLOCK)
+    assert (folder.folder / "token").read_text() != before
     await hub.get(CLUSTERS, "edge")
     with pytest.raises(NotFound):
         await admin.api.get(ACCOUNTS, rights.GUEST, OWN)

@@ -21,7 +21,7 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Nodes, label_column
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.snapshot import Facts, Settings, Snapshot
 
@@ -158,8 +158,8 @@ def fleet(
     fair: bool = True,
     tests: tuple[str, ...] = Settings().preemption_tests,
     half_life: float = 0.0,
-) -> Desk:
-    return Desk(
+) -> PlanningRound:
+    return PlanningRound(
         Snapshot(
             Facts(
                 now=NOW,
@@ -175,11 +175,11 @@ def fleet(
     )
 
 
-def victims_of(desk: Desk, key: str, where: str = "") -> Victims | None:
+def victims_of(planning: PlanningRound, key: str, where: str = "") -> Victims | None:
     """Whom a waiting workload would preempt."""
-    workload = desk.snapshot.facts.workloads[key]
+    workload = planning.snapshot.facts.workloads[key]
     form = workload.forms[0]
-    return find_victims(desk, workload, form, desk.assignments(workload, form)[0], where)
+    return find_victims(planning, workload, form, planning.assignments(workload, form)[0], where)
 
 
 def keys_of(found: Victims | None) -> list[str] | None:

@@ -10,7 +10,7 @@ import pytest
 from fairway.api.reasons import Code
 from fairway.core.model import PreemptionRules, Topology, Workload
 from fairway.core.model import Queue as QueueValue
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from tests.core.preemptions import (
     GPU,
     NOW,
@@ -560,37 +560,37 @@ ALL = [*WITHIN_QUEUE, *OBJECTIVE, *RECLAIMS, *FAIR_SHARE, *CLASSICAL]
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
 def test_by_quota_alone(case: Case) -> None:
-    desk = fleet(
+    planning = fleet(
         case.queues,
         [*case.holders, case.comes],
         fair=case.fair,
         tests=case.tests,
         half_life=case.half_life,
     )
-    before = usage_of(desk)
-    found = victims_of(desk, case.comes.key)
+    before = usage_of(planning)
+    found = victims_of(planning, case.comes.key)
     actual = None if found is None else {victim.key: victim.code for victim in found.victims}
     assert actual == case.expect
-    assert usage_of(desk) == before, "the ledger must be left as it was"
+    assert usage_of(planning) == before, "the ledger must be left as it was"
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
 def test_where_a_cluster_has_room_for_all_quota_decides_as_well(case: Case) -> None:
     queues, holders, comes = case.queues, case.holders, case.comes
     home = cluster("home", *({GPU: 40} for _ in range(4)))
-    desk = fleet(
+    planning = fleet(
         queues, [*holders, comes], [home], fair=case.fair, tests=case.tests,
         half_life=case.half_life,
     )  # fmt: skip
-    found = victims_of(desk, comes.key, "home")
+    found = victims_of(planning, comes.key, "home")
     actual = None if found is None else {victim.key: victim.code for victim in found.victims}
     assert actual == case.expect
     if found is not None:
         assert found.packed is not None
 
 
-def usage_of(desk: Desk) -> dict[str, dict[tuple[str, str], int]]:
-    return {name: dict(desk.ledger.used(name)) for name in desk.snapshot.facts.queues}
+def usage_of(planning: PlanningRound) -> dict[str, dict[tuple[str, str], int]]:
+    return {name: dict(planning.ledger.used(name)) for name in planning.snapshot.facts.queues}
 
 
 # Nodes.
@@ -711,20 +711,20 @@ NODES = [
 def test_on_nodes(case: Placing) -> None:
     home = cluster("home", *case.nodes, racks=case.racks)
     queues = [queue("a", {GPU: case.nominal, "cpu": 100})]
-    desk = fleet(queues, [*case.holders, case.comes], [home])
-    free = {name: column.copy() for name, column in desk.ledger.rooms["home"].free.items()}
-    found = victims_of(desk, "new", "home")
+    planning = fleet(queues, [*case.holders, case.comes], [home])
+    free = {name: column.copy() for name, column in planning.ledger.rooms["home"].free.items()}
+    found = victims_of(planning, "new", "home")
     assert keys_of(found) == case.expect
-    for name, column in desk.ledger.rooms["home"].free.items():
+    for name, column in planning.ledger.rooms["home"].free.items():
         assert np.array_equal(column, free[name]), "the nodes must be left as they were"
     if found is not None:
         assert found.packed is not None
-        found.remove(desk)
-        room = desk.ledger.rooms["home"]
+        found.remove(planning)
+        room = planning.ledger.rooms["home"]
         requests = {
             pod_set.name: pod_set.shape.requests for pod_set in case.comes.forms[0].pod_sets
         }
-        desk.ledger.take("home", found.packed.packing, requests)
+        planning.ledger.take("home", found.packed.packing, requests)
         assert all(int(column.min()) >= 0 for column in room.free.values())
 
 
@@ -735,17 +735,17 @@ def test_where_nodes_are_short_all_victims_have_pods_in_the_cluster() -> None:
         holds("elsewhere", "a", pods(1, 4), on=on(n0=1), cluster="away", ran=1.0),
     ]
     comes = wants("new", "a", pods(1, 4), priority=5)
-    desk = fleet([queue("a", 8)], [*holders, comes], clusters)
-    assert keys_of(victims_of(desk, "new", "home")) == ["at-home"]
-    assert keys_of(victims_of(desk, "new", "away")) == ["elsewhere"]
+    planning = fleet([queue("a", 8)], [*holders, comes], clusters)
+    assert keys_of(victims_of(planning, "new", "home")) == ["at-home"]
+    assert keys_of(victims_of(planning, "new", "away")) == ["elsewhere"]
 
 
 def test_where_only_quota_is_short_victims_may_be_elsewhere() -> None:
     clusters = [cluster("home", {GPU: 4}), cluster("away", {GPU: 4})]
     holders = [holds("elsewhere", "a", pods(1, 4), on=on(n0=1), cluster="away")]
     comes = wants("new", "a", pods(1, 4), priority=5)
-    desk = fleet([queue("a", 4)], [*holders, comes], clusters)
-    found = victims_of(desk, "new", "home")
+    planning = fleet([queue("a", 4)], [*holders, comes], clusters)
+    found = victims_of(planning, "new", "home")
     assert keys_of(found) == ["elsewhere"]
     assert found is not None
     assert found.packed is not None
@@ -755,26 +755,26 @@ def test_where_only_quota_is_short_victims_may_be_elsewhere() -> None:
 def test_a_victim_of_this_plan_is_not_taken_twice() -> None:
     holders = [holds("x", "a", pods(2), ran=1.0), holds("y", "a", pods(2), ran=50.0)]
     comes = [wants(name, "a", pods(2), priority=5) for name in ("first", "second")]
-    desk = fleet([queue("a", 4)], [*holders, *comes])
-    first = victims_of(desk, "first")
+    planning = fleet([queue("a", 4)], [*holders, *comes])
+    first = victims_of(planning, "first")
     assert first is not None
-    first.remove(desk)
-    desk.preempted.update(victim.key for victim in first.victims)
-    desk.ledger.charge("a", {("any", GPU): 2000})
+    first.remove(planning)
+    planning.preempted.update(victim.key for victim in first.victims)
+    planning.ledger.charge("a", {("any", GPU): 2000})
     assert keys_of(first) == ["x"]
-    assert keys_of(victims_of(desk, "second")) == ["y"]
+    assert keys_of(victims_of(planning, "second")) == ["y"]
 
 
 def test_removing_gives_back_quota_and_nodes() -> None:
     holder = holds("x", "a", pods(2, 2), on=on(n0=1, n1=1), cluster="home")
     comes = wants("new", "a", pods(2, 4), priority=5)
-    desk = fleet([queue("a", 8)], [holder, comes], [cluster("home", {GPU: 4}, {GPU: 4})])
-    found = victims_of(desk, "new", "home")
+    planning = fleet([queue("a", 8)], [holder, comes], [cluster("home", {GPU: 4}, {GPU: 4})])
+    found = victims_of(planning, "new", "home")
     assert found is not None
-    assert desk.ledger.used("a") == {("any", GPU): 4000}
-    found.remove(desk)
-    assert desk.ledger.used("a") == {}
-    assert desk.ledger.rooms["home"].free[GPU].tolist() == [4000, 4000]
+    assert planning.ledger.used("a") == {("any", GPU): 4000}
+    found.remove(planning)
+    assert planning.ledger.used("a") == {}
+    assert planning.ledger.rooms["home"].free[GPU].tolist() == [4000, 4000]
 
 
 def test_harm_compares_sets_of_different_clusters() -> None:
@@ -784,8 +784,10 @@ def test_harm_compares_sets_of_different_clusters() -> None:
         holds("y", "a", pods(1, 4), on=on(n0=1), cluster="two", priority=1, ran=50.0),
         holds("z", "a", pods(1, 4), on=on(n0=1), cluster="three", priority=1, ran=40.0),
     ]
-    desk = fleet([queue("a", 50)], [*holders, wants("new", "a", pods(1, 4), priority=5)], clusters)
-    found = [victims_of(desk, "new", name) for name in ("one", "two", "three")]
+    planning = fleet(
+        [queue("a", 50)], [*holders, wants("new", "a", pods(1, 4), priority=5)], clusters
+    )
+    found = [victims_of(planning, "new", name) for name in ("one", "two", "three")]
     harms = [item.harm for item in found if item is not None]
     assert len(harms) == 3
     assert min(harms) == harms[2]
@@ -794,8 +796,8 @@ def test_harm_compares_sets_of_different_clusters() -> None:
 
 def test_lost_seconds_are_told() -> None:
     holder = holds("x", "a", pods(4), ran=700.0, checkpoint=300.0)
-    desk = fleet([queue("a", 4)], [holder, wants("new", "a", pods(4), priority=5)])
-    found = victims_of(desk, "new")
+    planning = fleet([queue("a", 4)], [holder, wants("new", "a", pods(4), priority=5)])
+    found = victims_of(planning, "new")
     assert found is not None
     assert found.victims[0].lost_seconds == pytest.approx(100.0)
     assert NOW > 0
@@ -808,10 +810,10 @@ def test_many_candidates_leave_nobody_in_vain() -> None:
         for number in range(40)
     ]
     comes = wants("new", "a", pods(2, 4), priority=5)
-    desk = fleet(
+    planning = fleet(
         [queue("a", 100)], [*holders, comes], [cluster("home", *({GPU: 4} for _ in range(10)))]
     )
-    found = victims_of(desk, "new", "home")
+    found = victims_of(planning, "new", "home")
     assert found is not None
     assert len(found.victims) == 8
     nodes = {int(victim.key[2:]) % 10 for victim in found.victims}

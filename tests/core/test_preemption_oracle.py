@@ -532,7 +532,7 @@ def whole(world: World, name: str) -> dict[str, int]:
 
 
 def answer(world: World, where: str) -> Victims | None:
-    desk = fleet(
+    planning = fleet(
         [
             queue(
                 name,
@@ -554,7 +554,7 @@ def answer(world: World, where: str) -> Victims | None:
         tests=world.tests,
         half_life=3600.0,
     )
-    return victims_of(desk, "new", where)
+    return victims_of(planning, "new", where)
 
 
 def compare(seed: int) -> list[Victims | None]:

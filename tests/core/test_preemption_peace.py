@@ -21,7 +21,7 @@ import pytest
 from fairway.core.model import Held, Placed, PlacedPods, PreemptionRules, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import find_victims
 from fairway.core.snapshot import precedence
 from tests.core.preemptions import (
@@ -82,7 +82,7 @@ class Fleet:
 
     def cycle(self) -> bool:
         """One cycle; whether anything was done."""
-        desk = fleet(
+        planning = fleet(
             self.queues,
             self.workloads.values(),
             self.clusters,
@@ -95,44 +95,46 @@ class Fleet:
         waiting.sort(key=precedence)
         self.chance.shuffle(waiting)  # rest must come in whatever order queues take turns
         for workload in waiting:
-            is_changed = self._decide(desk, workload) or is_changed
+            is_changed = self._decide(planning, workload) or is_changed
         return is_changed
 
-    def _decide(self, desk: Desk, workload: Workload) -> bool:
+    def _decide(self, planning: PlanningRound, workload: Workload) -> bool:
         form = workload.forms[0]
-        option = desk.assignments(workload, form)[0]
+        option = planning.assignments(workload, form)[0]
         usage = option.usage(
             {pod_set.name: pod_set.count for pod_set in form.pod_sets},
             {pod_set.name: pod_set.shape for pod_set in form.pod_sets},
         )
         places = [cluster.name for cluster in self.clusters] or [""]
-        if desk.ledger.tree.fits(workload.queue, usage):
+        if planning.ledger.tree.fits(workload.queue, usage):
             for place in places:
                 if not place:
-                    self._start(desk, workload, place, None)
+                    self._start(planning, workload, place, None)
                     return True
-                packed = pack.pack(desk.ledger.rooms[place], desk.wants(place, option, form))
+                packed = pack.pack(
+                    planning.ledger.rooms[place], planning.wants(place, option, form)
+                )
                 if isinstance(packed, pack.Packed):
-                    self._start(desk, workload, place, packed)
+                    self._start(planning, workload, place, packed)
                     return True
-        options = [find_victims(desk, workload, form, option, place) for place in places]
+        options = [find_victims(planning, workload, form, option, place) for place in places]
         found = min(
             (option for option in options if option is not None), key=lambda x: x.harm, default=None
         )
         if found is None:
             return False
         for victim in found.victims:
-            desk.preempted.add(victim.key)
+            planning.preempted.add(victim.key)
             self.preempted[workload.key, victim.key] += 1
             self.workloads[victim.key] = replace(
                 self.workloads[victim.key], held=None, was_preempted=True
             )
-        found.remove(desk)
-        self._start(desk, workload, found.cluster, found.packed)
+        found.remove(planning)
+        self._start(planning, workload, found.cluster, found.packed)
         return True
 
     def _start(
-        self, desk: Desk, workload: Workload, place: str, packed: pack.Packed | None
+        self, planning: PlanningRound, workload: Workload, place: str, packed: pack.Packed | None
     ) -> None:
         form = workload.forms[0]
         placed = Placed(
@@ -149,10 +151,10 @@ class Fleet:
             bound=packed.packing if packed else {},
         )
         for pod in placed.pods:
-            desk.ledger.charge(workload.queue, pod.usage())
+            planning.ledger.charge(workload.queue, pod.usage())
         if packed is not None:
             requests = {pod_set.name: pod_set.shape.requests for pod_set in form.pod_sets}
-            desk.ledger.take(place, packed.packing, requests)
+            planning.ledger.take(place, packed.packing, requests)
         held = Held(queue=workload.queue, placed=(placed,), decided_at=NOW, started_at=NOW)
         self.workloads[workload.key] = replace(workload, held=held)
 
@@ -211,7 +213,7 @@ def test_a_fleet_left_alone_comes_to_rest(tests: tuple[str, ...]) -> None:
 def test_a_victim_takes_back_its_own_only_if_it_borrows_nothing(
     cpus: int, expected: list[str] | None
 ) -> None:
-    desk = fleet(
+    planning = fleet(
         [
             queue("root", {GPU: 0, "cpu": 8}),
             queue("b", {GPU: 0, "cpu": 0}, parent="root"),
@@ -222,4 +224,4 @@ def test_a_victim_takes_back_its_own_only_if_it_borrows_nothing(
             replace(wants("f5", "c", pods(1, 2, cpu=cpus)), was_preempted=True),
         ],
     )
-    assert keys_of(victims_of(desk, "f5")) == expected
+    assert keys_of(victims_of(planning, "f5")) == expected

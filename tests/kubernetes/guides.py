@@ -30,7 +30,7 @@ def blocks_of(guide: Path) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
+class Laptop:
     """A machine with `fairway`, `kubectl` and a kubeconfig."""
 
     folder: Path
@@ -95,7 +95,7 @@ class Desk:
                 await asyncio.to_thread(agent.wait, PATIENCE_SECONDS)
 
 
-def desk_of(folder: Path, contexts: Mapping[str, Member]) -> Desk:
+def laptop_of(folder: Path, contexts: Mapping[str, Member]) -> Laptop:
     """The machine of somebody who has what a guide asks for."""
     programs, home = folder / "bin", folder / "home"
     programs.mkdir()
@@ -115,4 +115,4 @@ def desk_of(folder: Path, contexts: Mapping[str, Member]) -> Desk:
     (home / ".kube" / "config").write_text(yaml.safe_dump(merged))
     path = f"{programs}:{os.environ['PATH']}"
     environment = {"PATH": path, "HOME": str(home), "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
-    return Desk(folder=folder, environment=environment)
+    return Laptop(folder=folder, environment=environment)

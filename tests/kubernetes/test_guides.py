@@ -17,7 +17,7 @@ from tests.endtoend.hubs import HubProcess
 from tests.kubernetes.control_plane import kubeconfig_text
 from tests.kubernetes.fixtures import IN_THE_FLEET
 from tests.kubernetes.fleet import ROOT, Fleet, Member
-from tests.kubernetes.guides import blocks_of, desk_of
+from tests.kubernetes.guides import blocks_of, laptop_of
 from tests.kubernetes.hubs import clear
 from tests.kubernetes.test_join import MADE
 
@@ -61,14 +61,14 @@ async def test_the_guide_leads_to_a_fleet_on_kubernetes_and_back(
     bare: Fleet, tmp_path: Path
 ) -> None:
     members = bare.members
-    desk = desk_of(
+    laptop = laptop_of(
         tmp_path, {"hub": members["berlin"], "hz1": members["hangzhou"], "edge": members["edge"]}
     )
     first, *_, last = blocks_of(GUIDE)
     assert "fairway install" in first
     assert "fairway crds" in last
-    await desk.type(first)
+    await laptop.type(first)
     async with installed_hub(members["berlin"], tmp_path):
-        await desk.follow(GUIDE, agent_of="edge", typed=1)
+        await laptop.follow(GUIDE, agent_of="edge", typed=1)
     left = members["berlin"].kubectl("get", "crds,namespaces,clusterroles", "-o", "name")
     assert "fairway" not in left

@@ -26,7 +26,7 @@ from fairway.clock import Clock, SystemClock
 from fairway.kubeapi import KubeApi
 from tests.kubernetes.fixtures import AT_THE_EDGE
 from tests.kubernetes.fleet import ROOT, Fleet, Member
-from tests.kubernetes.guides import desk_of
+from tests.kubernetes.guides import laptop_of
 from tests.kubernetes.hubs import HubRig, basics, clear, gang
 from tests.waiting import PATIENCE_SECONDS, seen
 
@@ -287,9 +287,9 @@ async def test_the_guide_leads_to_a_fleet_of_two(
     hangzhou.remove(*MADE)
     try:
         async with open_hub(HubOptions(data=tmp_path / "hub", port=0)) as opened:
-            desk = desk_of(tmp_path, {"hz1": hangzhou, "edge": edge})
-            desk.know_hub(opened.kubeconfig)
-            await desk.follow(GUIDE, agent_of="edge")
+            laptop = laptop_of(tmp_path, {"hz1": hangzhou, "edge": edge})
+            laptop.know_hub(opened.kubeconfig)
+            await laptop.follow(GUIDE, agent_of="edge")
     finally:
         clear(hangzhou)
         hangzhou.remove(*MADE)

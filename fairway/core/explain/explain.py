@@ -25,7 +25,7 @@ from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Worklo
 from fairway.core.modes.forms import full_usage
 from fairway.core.packing import pack
 from fairway.core.plan import Admit, Plan
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment, groups_of
 from fairway.core.snapshot import Facts, Snapshot, precedence
 
@@ -131,24 +131,26 @@ def _expected(facts: Facts, workload: Workload, position: int) -> Expected:
 def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanation:
     if workload.queue not in facts.queues:
         return base
-    desk = Desk(Snapshot(facts))
-    desk.turn_to(workload)
+    planning = PlanningRound(Snapshot(facts))
+    planning.turn_to(workload)
     form = workload.forms[0]
-    options = desk.assignments(workload, form)
+    options = planning.assignments(workload, form)
     if not options:
         return base
     option = options[0]
-    quota = [quota_reason(desk, workload, full_usage(form, option), option) for option in options]
+    quota = [
+        quota_reason(planning, workload, full_usage(form, option), option) for option in options
+    ]
     is_short = all(reason is not None and reason.code == Code.QUOTA_EXCEEDED for reason in quota)
-    places = _places(desk, workload, form, options)
-    groups = tuple(name for name, _ in desk.candidates(workload).groups)
+    places = _places(planning, workload, form, options)
+    groups = tuple(name for name, _ in planning.candidates(workload).groups)
     return replace(
         base,
         needs=_needs(workload, form, option),
         # Where it fits somewhere, it is not room that it lacks.
         nearest=None if not places or places[0].fits else places[0],
         places=places[:_PLACES_MAX],
-        ladder=ladder(desk.snapshot.policy(workload), groups) if places else (),
+        ladder=ladder(planning.snapshot.policy(workload), groups) if places else (),
         quota=quota[0] if is_short else None,
     )
 
@@ -190,15 +192,15 @@ def _needs(
 
 
 def _places(
-    desk: Desk, workload: Workload, form: Form, options: list[Assignment]
+    planning: PlanningRound, workload: Workload, form: Form, options: list[Assignment]
 ) -> tuple[Nearest, ...]:
     """The clusters that may take it, those in which the fewest pods are missing first."""
     resource = _leading(form)
     full = _amount(form, resource, {pod_set.name: pod_set.count for pod_set in form.pod_sets})
     best: dict[str, tuple[tuple[bool, int, int], Nearest]] = {}
     for order, option in enumerate(options):
-        for cluster in desk.candidates(workload).allowed:
-            room, wants = desk.ledger.rooms[cluster], desk.wants(cluster, option, form)
+        for cluster in planning.candidates(workload).allowed:
+            room, wants = planning.ledger.rooms[cluster], planning.wants(cluster, option, form)
             fits = isinstance(pack.pack(room, wants, workload.domain), pack.Packed)
             counts = {
                 want.name: min(want.count, pack.count(room, want.shape, want.mask))
@@ -266,10 +268,12 @@ def _other_flavors(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
     """Flavors of its queue that it does not accept as it is."""
     facts = trial.facts
     snapshot = Snapshot(facts)
-    desk, form = Desk(snapshot), workload.forms[0]
-    known = {name for assignment in desk.assignments(workload, form) for name in assignment.names}
+    planning, form = PlanningRound(snapshot), workload.forms[0]
+    known = {
+        name for assignment in planning.assignments(workload, form) for name in assignment.names
+    }
     resource = _leading(form)
-    for group in groups_of(desk.queue(workload), snapshot.above(workload.queue)):
+    for group in groups_of(planning.queue(workload), snapshot.above(workload.queue)):
         if resource and resource not in group.resources:
             continue
         for name in group.flavors:
@@ -319,10 +323,10 @@ def _fewer_pods(trial: _Trial, workload: Workload, nearest: Nearest) -> Iterator
 def _more_quota(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
     """As much more quota of its own as is missing."""
     facts = trial.facts
-    desk, form = Desk(Snapshot(facts)), workload.forms[0]
-    for option in desk.assignments(workload, form):
+    planning, form = PlanningRound(Snapshot(facts)), workload.forms[0]
+    for option in planning.assignments(workload, form):
         usage = full_usage(form, option)
-        missing = desk.ledger.tree.shortfall(workload.queue, usage)
+        missing = planning.ledger.tree.shortfall(workload.queue, usage)
         if not missing:
             continue
         queue = facts.queues[workload.queue]

@@ -29,7 +29,7 @@ from fairway.core.clusters.candidates import (
 )
 from fairway.core.model import Form, Usage, Workload, unit_nanos
 from fairway.core.packing import pack
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 from fairway.core.quota.limits import total_of
 
@@ -127,14 +127,18 @@ def _describe(parts: Iterable[Reason | Unread | tuple[Reason, ...]]) -> Iterator
             yield from part.reasons()
 
 
-def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignment) -> Reason | None:
+def quota_reason(
+    planning: PlanningRound, workload: Workload, usage: Usage, option: Assignment
+) -> Reason | None:
     """Why the queue does not allow so much now; none where it does."""
-    tree, queue = desk.ledger.tree, workload.queue
+    tree, queue = planning.ledger.tree, workload.queue
     missing = {} if tree.fits(queue, usage) else tree.shortfall(queue, usage)
     if not missing and not workload.preemptible and tree.borrow_level(queue, usage) > 0:
         missing = {pair: amount for pair, amount in usage.items() if tree.covers(queue, pair[1])}
     if not missing:
-        return user_reason(desk, workload, usage) or _kept_quota(desk, workload, usage, option)
+        return user_reason(planning, workload, usage) or _kept_quota(
+            planning, workload, usage, option
+        )
     never = {
         pair: usage[pair] - tree.potential_available(queue, pair)
         for pair in missing
@@ -149,9 +153,9 @@ def quota_reason(desk: Desk, workload: Workload, usage: Usage, option: Assignmen
     )
 
 
-def user_reason(desk: Desk, workload: Workload, usage: Usage) -> Reason | None:
+def user_reason(planning: PlanningRound, workload: Workload, usage: Usage) -> Reason | None:
     """Why the user may not have so much more."""
-    allowed = desk.claims.left_for_user(workload)
+    allowed = planning.claims.left_for_user(workload)
     total = total_of(usage) if allowed else {}
     for resource, (left, queue) in sorted(allowed.items()):
         if total.get(resource, 0) > left:
@@ -159,11 +163,13 @@ def user_reason(desk: Desk, workload: Workload, usage: Usage) -> Reason | None:
     return None
 
 
-def _kept_quota(desk: Desk, workload: Workload, usage: Usage, option: Assignment) -> Reason | None:
+def _kept_quota(
+    planning: PlanningRound, workload: Workload, usage: Usage, option: Assignment
+) -> Reason | None:
     """Why the queue keeps its quota: for one who holds a place and comes before."""
-    if not desk.reservations:
+    if not planning.reservations:
         return None
-    hold = desk.reservations.quota_keeper(workload, usage, option)
+    hold = planning.reservations.quota_keeper(workload, usage, option)
     if hold is None:
         return None
     flavor, other = ",".join(option.names), hold.workload.key
@@ -237,13 +243,17 @@ class MayNotUse:
 
 
 def kept_reason(
-    desk: Desk, workload: Workload, form: Form, option: Assignment, place: tuple[str, str]
+    planning: PlanningRound,
+    workload: Workload,
+    form: Form,
+    option: Assignment,
+    place: tuple[str, str],
 ) -> Reason | None:
     """For whom the room is kept that a workload would fit in; none: it would not anyway."""
     group, cluster = place
-    if not desk.reservations:
+    if not planning.reservations:
         return None
-    hold = desk.reservations.keeper(workload, cluster, option, form)
+    hold = planning.reservations.keeper(workload, cluster, option, form)
     if hold is None:
         return None
     return Reason(
@@ -272,7 +282,7 @@ def shortage_reason(
     )
 
 
-def warnings(desk: Desk) -> tuple[Reason, ...]:
+def warnings(planning: PlanningRound) -> tuple[Reason, ...]:
     """What is wrong with the fleet, whoever waits: nodes that have two flavors of one group."""
     return tuple(
         Reason(
@@ -282,20 +292,20 @@ def warnings(desk: Desk) -> tuple[Reason, ...]:
             other=overlap.second,
             count=overlap.count,
         )
-        for overlap in desk.snapshot.overlaps()
+        for overlap in planning.snapshot.overlaps()
     )
 
 
-def warnings_for(desk: Desk, workload: Workload) -> Iterator[Reason]:
+def warnings_for(planning: PlanningRound, workload: Workload) -> Iterator[Reason]:
     """Those that keep nodes from a workload which it might use otherwise."""
-    reasons = warnings(desk)
+    reasons = warnings(planning)
     if not reasons:
         return
-    allowed = desk.candidates(workload).allowed
+    allowed = planning.candidates(workload).allowed
     flavors = {
         name
         for form in workload.forms
-        for option in desk.assignments(workload, form)
+        for option in planning.assignments(workload, form)
         for name in option.names
     }
     for reason in reasons:

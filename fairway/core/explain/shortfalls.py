@@ -19,7 +19,7 @@ from fairway.core.packing.near_fit import nearest_miss
 from fairway.core.packing.space import leading_resource
 from fairway.core.packing.topology import Want
 from fairway.core.plan import Plan
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.transitions import after
 
@@ -51,7 +51,7 @@ class _Shortfalls:
     """Asks each question once: many workloads are alike."""
 
     def __init__(self, facts: Facts) -> None:
-        self._desk = Desk(Snapshot(facts))
+        self._desk = PlanningRound(Snapshot(facts))
         self._known: dict[Hashable, Reason] = {}
 
     def of(self, workload: Workload, reasons: Sequence[Reason]) -> tuple[Reason, ...]:

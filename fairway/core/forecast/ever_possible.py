@@ -18,7 +18,7 @@ from fairway.core.model import Form, Workload
 from fairway.core.modes.forms import full_usage
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.provisioning.pools import find_pool
 from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import Facts, Snapshot
@@ -31,26 +31,26 @@ def impossible(facts: Facts, workload: Workload) -> Reason | None:
     return never_starts(empty_desk(facts), workload)
 
 
-def empty_desk(facts: Facts) -> Desk:
+def empty_desk(facts: Facts) -> PlanningRound:
     """A fleet on which nothing runs; for many questions of `never_starts`."""
     clusters = {name: _open(cluster) for name, cluster in facts.clusters.items()}
-    return Desk(Snapshot(replace(facts, clusters=clusters, workloads={}, strays={})))
+    return PlanningRound(Snapshot(replace(facts, clusters=clusters, workloads={}, strays={})))
 
 
-def never_starts(desk: Desk, workload: Workload) -> Reason | None:
-    """As `impossible`, on a desk made before."""
-    if workload.queue not in desk.snapshot.facts.queues:
+def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
+    """As `impossible`, in a round that has begun."""
+    if workload.queue not in planning.snapshot.facts.queues:
         return None  # which is a reason of its own
-    if not desk.ledger.tree.is_usable(workload.queue):
+    if not planning.ledger.tree.is_usable(workload.queue):
         return None
     lasting = replace(workload, avoids=(), held=None, releasing=())
     reasons: list[Reason] = []
     for form in _least(workload):
-        for option in desk.assignments(lasting, form):
-            reason = quota_reason(desk, lasting, full_usage(form, option), option)
+        for option in planning.assignments(lasting, form):
+            reason = quota_reason(planning, lasting, full_usage(form, option), option)
             if reason is not None:
                 reasons.append(_for_ever(reason))
-            elif not desk.has_clusters or _has_room(desk, lasting, form, option):
+            elif not planning.has_clusters or _has_room(planning, lasting, form, option):
                 return None
             else:
                 reasons.append(Reason(code=Code.IMPOSSIBLE, flavor=",".join(option.names)))
@@ -81,12 +81,14 @@ def _least(workload: Workload) -> Iterator[Form]:
         yield replace(form, pod_sets=tuple(pod_sets))
 
 
-def _has_room(desk: Desk, workload: Workload, form: Form, option: Assignment) -> bool:
-    for cluster in desk.candidates(workload).allowed:
-        wants = desk.wants(cluster, option, form)
-        if isinstance(pack.pack(desk.ledger.rooms[cluster], wants, workload.domain), pack.Packed):
+def _has_room(planning: PlanningRound, workload: Workload, form: Form, option: Assignment) -> bool:
+    for cluster in planning.candidates(workload).allowed:
+        wants = planning.wants(cluster, option, form)
+        if isinstance(
+            pack.pack(planning.ledger.rooms[cluster], wants, workload.domain), pack.Packed
+        ):
             return True
-        if not isinstance(find_pool(desk, workload, form, option, cluster), Reason):
+        if not isinstance(find_pool(planning, workload, form, option, cluster), Reason):
             return True
     return False
 

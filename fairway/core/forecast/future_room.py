@@ -21,7 +21,7 @@ from fairway.core.packing import pack
 from fairway.core.packing.occupancy import requests_of
 
 if TYPE_CHECKING:
-    from fairway.core.planning_round import Desk
+    from fairway.core.planning_round import PlanningRound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +45,11 @@ class _Column:
 class Future:
     """One cluster, from now on."""
 
-    def __init__(self, desk: Desk, cluster: str, started: Sequence[Started]) -> None:
-        self._room = desk.ledger.rooms[cluster]
-        self._now = desk.now
+    def __init__(self, planning: PlanningRound, cluster: str, started: Sequence[Started]) -> None:
+        self._room = planning.ledger.rooms[cluster]
+        self._now = planning.now
         given: dict[str, list[tuple[float, int, int]]] = {}
-        for end, packing, requests in _endings(desk, cluster, started):
+        for end, packing, requests in _endings(planning, cluster, started):
             if end == NEVER:
                 continue
             for name, counts in packing.items():
@@ -101,14 +101,14 @@ def _column(rows: list[tuple[float, int, int]]) -> _Column:
 
 
 def _endings(
-    desk: Desk, cluster: str, started: Sequence[Started]
+    planning: PlanningRound, cluster: str, started: Sequence[Started]
 ) -> list[tuple[float, Packing, Mapping[str, Request]]]:
     """What holds nodes of a cluster, with its expected end."""
     endings: list[tuple[float, Packing, Mapping[str, Request]]] = []
-    snapshot = desk.snapshot
+    snapshot = planning.snapshot
     for key in snapshot.holders.get(cluster, ()):
         packing = snapshot.packings.get((key, cluster))
-        if not packing or key in desk.preempted:
+        if not packing or key in planning.preempted:
             continue
         workload = snapshot.facts.workloads[key]
         held = workload.held.placed if workload.held is not None else ()
@@ -117,9 +117,9 @@ def _endings(
             if placed.cluster == cluster:
                 requests.update(requests_of(placed))
         # What is leaving is as good as gone.
-        end = end_of(workload, desk.now) if held else desk.now
+        end = end_of(workload, planning.now) if held else planning.now
         endings.append((end, packing, requests))
     endings.extend(
-        (end_of(other.workload, desk.now), other.packing, other.requests) for other in started
+        (end_of(other.workload, planning.now), other.packing, other.requests) for other in started
     )
     return endings

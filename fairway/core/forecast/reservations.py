@@ -35,7 +35,7 @@ from fairway.core.plan import Reservation
 from fairway.core.quota.flavors import Assignment
 
 if TYPE_CHECKING:
-    from fairway.core.planning_round import Desk
+    from fairway.core.planning_round import PlanningRound
 
 Rank = tuple[tuple[int, ...], int, float, str]
 LOOKS_MAX: Final = 32  # futures of clusters that a plan searches where nobody is in the way
@@ -78,16 +78,16 @@ class Hold:
 class Reservations:
     """Who holds a place, while one plan is made."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._settings = desk.snapshot.facts.settings
+    def __init__(self, planning: PlanningRound) -> None:
+        self._desk = planning
+        self._settings = planning.snapshot.facts.settings
         self._looks = LOOKS_MAX
         self._holds: dict[str, Hold] = {}  # by workload, in order of rank
         self._in_cluster: dict[str, list[Hold]] = {}
         self._started: dict[str, list[Started]] = {}
         self._futures: dict[str, tuple[int, int, Future]] = {}
         self._asked: dict[tuple[str, str, tuple[str, ...]], list[Hold]] = {}
-        if self._settings.reserves and desk.has_clusters:
+        if self._settings.reserves and planning.has_clusters:
             for hold in sorted(self._kept_from_before(), key=lambda hold: hold.rank):
                 if self._outranked(hold) == []:
                     self._put(hold)
@@ -315,9 +315,9 @@ class Reservations:
         """The start and the nodes of a holder, next to those who come before it."""
         if hold.is_known:
             return hold.spot
-        desk, workload, cluster = self._desk, hold.workload, hold.cluster
+        planning, workload, cluster = self._desk, hold.workload, hold.cluster
         kept = self.kept_nodes(workload, cluster, hold.option)
-        wants = desk.wants(cluster, hold.option, hold.form, is_bare=True)
+        wants = planning.wants(cluster, hold.option, hold.form, is_bare=True)
         if kept is not None:
             wants = [
                 with_changes(want, mask=None if want.mask is None else want.mask & ~kept)
@@ -327,7 +327,7 @@ class Reservations:
         hold.is_known = True
         if result is not None:
             starts_at, packed = result
-            nodes = np.zeros(len(desk.cluster(cluster).nodes), dtype=np.bool_)
+            nodes = np.zeros(len(planning.cluster(cluster).nodes), dtype=np.bool_)
             for counts in packed.packing.values():
                 nodes[list(counts)] = True
             hold.spot = Spot(starts_at=starts_at, nodes=nodes)
@@ -368,13 +368,15 @@ class Reservations:
         return not ends_in_time and not could_preempt(self._desk, hold, workload, option)
 
 
-def could_preempt(desk: Desk, hold: Hold, workload: Workload, option: Assignment) -> bool:
+def could_preempt(
+    planning: PlanningRound, hold: Hold, workload: Workload, option: Assignment
+) -> bool:
     """Whether the holder could preempt a workload at its start, were it running by then."""
-    # The rules of preemption are gathered by modules that need the desk themselves.
+    # The rules of preemption are gathered by modules that need the round themselves.
     from fairway.core.preemption.holders import Holder, holders_of  # noqa: PLC0415 - as above
     from fairway.core.preemption.rules import PreemptionCase  # noqa: PLC0415 - as above
 
-    rules = desk.queue(hold.workload).preemption
+    rules = planning.queue(hold.workload).preemption
     if not workload.preemptible or (rules.within_queue == "Never" and rules.reclaim == "Never"):
         return False
     form = next((form for form in workload.forms if _suits(form, option)), None)
@@ -389,16 +391,18 @@ def could_preempt(desk: Desk, hold: Hold, workload: Workload, option: Assignment
         usage=usage,
         lost_seconds=0.0,
         loss=0,
-        held_seconds=hold.spot.starts_at - desk.now,
+        held_seconds=hold.spot.starts_at - planning.now,
     )
     needs = hold.usage()
-    case = PreemptionCase(desk, holders_of(desk), hold.workload, needs, needs, contests_nodes=True)
-    with desk.ledger.trial():
-        desk.ledger.charge(workload.queue, usage)
+    case = PreemptionCase(
+        planning, holders_of(planning), hold.workload, needs, needs, contests_nodes=True
+    )
+    with planning.ledger.trial():
+        planning.ledger.charge(workload.queue, usage)
         if not case.suspects([as_victim]):
             return False
-    with desk.ledger.trial():
-        desk.ledger.charge(hold.workload.queue, needs)
+    with planning.ledger.trial():
+        planning.ledger.charge(hold.workload.queue, needs)
         return case.judge([as_victim]) is not None
 
 

@@ -31,7 +31,7 @@ from fairway.core.modes.gang_sizes import most_of
 from fairway.core.modes.gang_split import can_split, split
 from fairway.core.packing import pack
 from fairway.core.plan import Admit, Preempt, Provision, Step
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.preemption.handover import queue_of
@@ -63,21 +63,21 @@ class Attempt:
     clusters: Names
 
 
-def decide(desk: Desk, workload: Workload) -> Outcome:
+def decide(planning: PlanningRound, workload: Workload) -> Outcome:
     """Finds a place for a gang; what it takes stays charged in the ledger."""
     verdict = Outcome()
-    for form in _forms(desk, workload, verdict):
-        if _climb(desk, workload, form, verdict):
+    for form in _forms(planning, workload, verdict):
+        if _climb(planning, workload, form, verdict):
             return verdict
-    for form in _forms(desk, workload, Outcome()):
-        if _is_elastic(form) and _shrink(desk, workload, form, verdict):
+    for form in _forms(planning, workload, Outcome()):
+        if _is_elastic(form) and _shrink(planning, workload, form, verdict):
             return verdict
     return verdict
 
 
-def _forms(desk: Desk, workload: Workload, verdict: Outcome) -> Iterator[Form]:
+def _forms(planning: PlanningRound, workload: Workload, verdict: Outcome) -> Iterator[Form]:
     """The forms whose time has come."""
-    waited = max(0.0, desk.now - workload.queued_at)
+    waited = max(0.0, planning.now - workload.queued_at)
     for form in workload.forms:
         if form.after_seconds <= waited:
             yield form
@@ -90,21 +90,21 @@ def _is_elastic(form: Form) -> bool:
     return any(pod_set.least < pod_set.count for pod_set in form.pod_sets)
 
 
-def _climb(desk: Desk, workload: Workload, form: Form, verdict: Outcome) -> bool:
+def _climb(planning: PlanningRound, workload: Workload, form: Form, verdict: Outcome) -> bool:
     """Tries a form on every step of the ladder."""
-    options = desk.assignments(workload, form)
+    options = planning.assignments(workload, form)
     if not options:
         verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
         return False
-    if not desk.has_clusters:
-        return _by_quota_alone(desk, workload, form, options, verdict)
-    candidates = desk.candidates(workload)
+    if not planning.has_clusters:
+        return _by_quota_alone(planning, workload, form, options, verdict)
+    candidates = planning.candidates(workload)
     if candidates.refused:
         verdict.reasons.later(MayNotUse(refused=candidates.refused))
     if not candidates.allowed:
         verdict.reasons.append(Reason(code=Code.NO_CLUSTER))
         return False
-    policy = desk.snapshot.policy(workload)
+    policy = planning.snapshot.policy(workload)
     groups = tuple(name for name, _ in candidates.groups)
     is_any_tried = False
     for group, rung in ladder(policy, groups):
@@ -118,50 +118,50 @@ def _climb(desk: Desk, workload: Workload, form: Form, verdict: Outcome) -> bool
         if (
             rung == "Preempt"
             and policy.weighs_price
-            and desk.stopped_by("Provision") is None
-            and prefers_provision(desk, workload, form, options, names)
-            and _provision(desk, attempt, verdict)
+            and planning.stopped_by("Provision") is None
+            and prefers_provision(planning, workload, form, options, names)
+            and _provision(planning, attempt, verdict)
         ):
             return True
-        stopped = desk.stopped_by(rung)
+        stopped = planning.stopped_by(rung)
         if stopped is not None:
             verdict.reasons.append(stopped)
             continue
-        if _RUNGS[rung](desk, attempt, verdict):
+        if _RUNGS[rung](planning, attempt, verdict):
             return True
-        if rung == "Idle" and _split(desk, attempt, verdict):
+        if rung == "Idle" and _split(planning, attempt, verdict):
             return True
     if not is_any_tried:
         verdict.reasons.append(Reason(code=Code.NO_CLUSTER))  # no group of the ladder has any
     return False
 
 
-def _idle(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
+def _idle(planning: PlanningRound, attempt: Attempt, verdict: Outcome) -> bool:
     """Takes what nobody uses."""
     workload, form = attempt.workload, attempt.form
-    for option in by_preference(desk, workload, form, attempt.options):
+    for option in by_preference(planning, workload, form, attempt.options):
         usage = full_usage(form, option)
-        reason = quota_reason(desk, workload, usage, option)
+        reason = quota_reason(planning, workload, usage, option)
         if reason is not None:
             verdict.reasons.append(reason)
             continue
-        ranked = desk.ranked(attempt.clusters, workload, desk.snapshot.policy(workload))
-        chance = desk.stock.chance(option, form)
+        ranked = planning.ranked(attempt.clusters, workload, planning.snapshot.policy(workload))
+        chance = planning.stock.chance(option, form)
         refused: dict[str, Reason] = {}
-        for cluster in _worth_trying(desk, ranked, chance):
-            room = desk.ledger.rooms[cluster]
-            packed = pack.pack(room, desk.wants(cluster, option, form), workload.domain)
+        for cluster in _worth_trying(planning, ranked, chance):
+            room = planning.ledger.rooms[cluster]
+            packed = pack.pack(room, planning.wants(cluster, option, form), workload.domain)
             if isinstance(packed, pack.Packed):
                 scores = _totals(ranked) if len(ranked) > 1 else None
                 placed = placed_of(cluster, attempt.group, form, option, packed)
                 admit = Admit(
                     workload=workload.key, placed=(placed,), form=form.name, scores=scores
                 )
-                _admit(desk, workload, admit, packed, verdict)
+                _admit(planning, workload, admit, packed, verdict)
                 return True
-            desk.stock.look_again(cluster, option, form)
+            planning.stock.look_again(cluster, option, form)
             refused[cluster] = kept_reason(
-                desk, workload, form, option, (attempt.group, cluster)
+                planning, workload, form, option, (attempt.group, cluster)
             ) or shortage_reason(cluster, attempt.group, "Idle", option, packed)
         verdict.reasons.later(
             NoRoom(
@@ -169,7 +169,7 @@ def _idle(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
                 option=option,
                 ranked=ranked,
                 chance=chance,
-                position=desk.stock.position,
+                position=planning.stock.position,
                 refused=refused,
             )
         )
@@ -177,12 +177,12 @@ def _idle(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
 
 
 def _worth_trying(
-    desk: Desk, ranked: Sequence[ranking.Ranked], chance: fit_bounds.Chance
+    planning: PlanningRound, ranked: Sequence[ranking.Ranked], chance: fit_bounds.Chance
 ) -> Iterator[str]:
     """Those of which the bounds promise room, best first."""
     if isinstance(ranked, BalancedOrder):
         return ranked.best(chance.fits)
-    position = desk.stock.position
+    position = planning.stock.position
     return (
         ranked_cluster.cluster
         for ranked_cluster in ranked
@@ -196,24 +196,28 @@ def _totals(ranked: Sequence[ranking.Ranked]) -> Mapping[str, int]:
     return {ranked_cluster.cluster: ranked_cluster.total for ranked_cluster in ranked}
 
 
-def _split(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
+def _split(planning: PlanningRound, attempt: Attempt, verdict: Outcome) -> bool:
     """Puts the members of a gang that may split into several clusters."""
     workload, form = attempt.workload, attempt.form
     if not can_split(workload, form):
         return False
-    for option in by_preference(desk, workload, form, attempt.options):
-        if quota_reason(desk, workload, full_usage(form, option), option) is not None:
+    for option in by_preference(planning, workload, form, attempt.options):
+        if quota_reason(planning, workload, full_usage(form, option), option) is not None:
             continue
-        ranked = desk.ranked(attempt.clusters, workload, desk.snapshot.policy(workload))
+        ranked = planning.ranked(attempt.clusters, workload, planning.snapshot.policy(workload))
         parts = split(
-            desk, workload, form, option, tuple(ranked_cluster.cluster for ranked_cluster in ranked)
+            planning,
+            workload,
+            form,
+            option,
+            tuple(ranked_cluster.cluster for ranked_cluster in ranked),
         )
         if parts is None:
             continue
         placed = []
         for part in parts:
             placement = placed_of(part.cluster, attempt.group, part.form, option, part.packed)
-            charge(desk, workload, placement, part.packed)
+            charge(planning, workload, placement, part.packed)
             placed.append(placement)
         verdict.steps.append(Admit(workload=workload.key, placed=tuple(placed), form=form.name))
         verdict.reasons.clear()
@@ -221,29 +225,29 @@ def _split(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
     return False
 
 
-def _preempt(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
+def _preempt(planning: PlanningRound, attempt: Attempt, verdict: Outcome) -> bool:
     """Takes from those who must yield: the least harmful set of victims in one cluster."""
     workload, form = attempt.workload, attempt.form
     best: Victims | None = None
     for option in attempt.options:
         usage = full_usage(form, option)
-        reason = user_reason(desk, workload, usage)
+        reason = user_reason(planning, workload, usage)
         if reason is not None:
             verdict.reasons.append(reason)
             continue
-        searched = clusters_to_search(desk, workload, form, (option, usage), attempt.clusters)
+        searched = clusters_to_search(planning, workload, form, (option, usage), attempt.clusters)
         for cluster in searched:
-            victims = find_victims(desk, workload, form, option, cluster)
+            victims = find_victims(planning, workload, form, option, cluster)
             if victims is not None and (best is None or victims.harm < best.harm):
                 best = victims
         if best is not None:
             break
-        verdict.reasons.extend(desk.no_victims(attempt.group, attempt.clusters))
+        verdict.reasons.extend(planning.no_victims(attempt.group, attempt.clusters))
     if best is None:
         return False
-    evict(desk, workload, best, verdict)
+    evict(planning, workload, best, verdict)
     placed = placed_of(best.cluster, attempt.group, form, best.assignment, best.packed)
-    _admit(desk, workload, _after(workload, form, placed), best.packed, verdict)
+    _admit(planning, workload, _after(workload, form, placed), best.packed, verdict)
     return True
 
 
@@ -257,26 +261,26 @@ def _after(workload: Workload, form: Form, placed: Placed) -> Admit:
     )
 
 
-def _provision(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
+def _provision(planning: PlanningRound, attempt: Attempt, verdict: Outcome) -> bool:
     """Asks for nodes of an elastic pool."""
     workload, form = attempt.workload, attempt.form
-    for option in by_preference(desk, workload, form, attempt.options):
+    for option in by_preference(planning, workload, form, attempt.options):
         usage = full_usage(form, option)
-        reason = quota_reason(desk, workload, usage, option)
+        reason = quota_reason(planning, workload, usage, option)
         if reason is not None:
             if not verdict.reasons.has_said(reason):
                 verdict.reasons.append(reason)
             continue
-        ranked = desk.ranked(attempt.clusters, workload, desk.snapshot.policy(workload))
-        if not desk.has_pools(attempt.clusters):
+        ranked = planning.ranked(attempt.clusters, workload, planning.snapshot.policy(workload))
+        if not planning.has_pools(attempt.clusters):
             verdict.reasons.later(NoPools(ranked=ranked))
             continue
         for ranked_cluster in ranked:
-            provisioned = find_pool(desk, workload, form, option, ranked_cluster.cluster)
+            provisioned = find_pool(planning, workload, form, option, ranked_cluster.cluster)
             if isinstance(provisioned, Reason):
                 verdict.reasons.append(provisioned)
                 continue
-            desk.ledger.provision(ranked_cluster.cluster, provisioned.pool, provisioned.count)
+            planning.ledger.provision(ranked_cluster.cluster, provisioned.pool, provisioned.count)
             verdict.steps.append(
                 Provision(
                     workload=workload.key,
@@ -289,7 +293,7 @@ def _provision(desk: Desk, attempt: Attempt, verdict: Outcome) -> bool:
                 ranked_cluster.cluster, attempt.group, form, option, provisioned.packed
             )
             admit = Admit(workload=workload.key, placed=(placed,), form=form.name, rung="Provision")
-            _admit(desk, workload, admit, provisioned.on_existing, verdict)
+            _admit(planning, workload, admit, provisioned.on_existing, verdict)
             return True
     return False
 
@@ -298,38 +302,42 @@ _RUNGS = {"Idle": _idle, "Preempt": _preempt, "Provision": _provision}
 
 
 def _by_quota_alone(
-    desk: Desk, workload: Workload, form: Form, options: list[Assignment], verdict: Outcome
+    planning: PlanningRound,
+    workload: Workload,
+    form: Form,
+    options: list[Assignment],
+    verdict: Outcome,
 ) -> bool:
     """Without any cluster, quota decides."""
-    for option in by_preference(desk, workload, form, options):
-        reason = quota_reason(desk, workload, full_usage(form, option), option)
+    for option in by_preference(planning, workload, form, options):
+        reason = quota_reason(planning, workload, full_usage(form, option), option)
         if reason is None:
             placed = placed_of("", "", form, option, None)
             admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
-            _admit(desk, workload, admit, None, verdict)
+            _admit(planning, workload, admit, None, verdict)
             return True
         verdict.reasons.append(reason)
     for option in options:
-        if user_reason(desk, workload, full_usage(form, option)) is not None:
+        if user_reason(planning, workload, full_usage(form, option)) is not None:
             continue
-        victims = find_victims(desk, workload, form, option, "")
+        victims = find_victims(planning, workload, form, option, "")
         if victims is not None:
-            evict(desk, workload, victims, verdict)
+            evict(planning, workload, victims, verdict)
             placed = placed_of("", "", form, option, None)
-            _admit(desk, workload, _after(workload, form, placed), None, verdict)
+            _admit(planning, workload, _after(workload, form, placed), None, verdict)
             return True
     return False
 
 
-def _shrink(desk: Desk, workload: Workload, form: Form, verdict: Outcome) -> bool:
+def _shrink(planning: PlanningRound, workload: Workload, form: Form, verdict: Outcome) -> bool:
     """Fewer pods, where nothing else helped: as many as fit somewhere, at least the least."""
-    shrunk = most_of(desk, workload, form)
+    shrunk = most_of(planning, workload, form)
     if shrunk is None:
         return False
-    group = desk.candidates(workload).group_of().get(shrunk.cluster, "")
+    group = planning.candidates(workload).group_of().get(shrunk.cluster, "")
     placed = placed_of(shrunk.cluster, group, shrunk.form, shrunk.option, shrunk.packed)
     admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
-    _admit(desk, workload, admit, shrunk.packed, verdict)
+    _admit(planning, workload, admit, shrunk.packed, verdict)
     return True
 
 
@@ -337,12 +345,12 @@ def _shrink(desk: Desk, workload: Workload, form: Form, verdict: Outcome) -> boo
 
 
 def by_preference(
-    desk: Desk, workload: Workload, form: Form, options: list[Assignment]
+    planning: PlanningRound, workload: Workload, form: Form, options: list[Assignment]
 ) -> list[Assignment]:
     """The order of flavors: as listed; where borrowing is to be avoided, those without it first."""
-    if desk.queue(workload).fungibility.when_can_borrow == "Borrow" or len(options) == 1:
+    if planning.queue(workload).fungibility.when_can_borrow == "Borrow" or len(options) == 1:
         return options
-    tree = desk.ledger.tree
+    tree = planning.ledger.tree
     return sorted(
         options, key=lambda option: tree.borrow_level(workload.queue, full_usage(form, option))
     )
@@ -373,7 +381,7 @@ def placed_of(
 
 
 def _admit(
-    desk: Desk,
+    planning: PlanningRound,
     workload: Workload,
     admit: Admit,
     packed: pack.Packed | None,
@@ -381,29 +389,31 @@ def _admit(
 ) -> None:
     """Charges what a step takes, and puts the step into the plan."""
     for placed in admit.placed:
-        charge(desk, workload, placed, packed)
+        charge(planning, workload, placed, packed)
     verdict.steps.append(admit)
     verdict.reasons.clear()
 
 
-def charge(desk: Desk, workload: Workload, placed: Placed, packed: pack.Packed | None) -> None:
+def charge(
+    planning: PlanningRound, workload: Workload, placed: Placed, packed: pack.Packed | None
+) -> None:
     """Takes quota and room for a placement."""
     usage = usage_of(placed)
     if packed is None:
-        desk.take(workload, usage)
+        planning.take(workload, usage)
     else:
         requests = {pods.name: pods.shape.requests for pods in placed.pods}
-        desk.take(workload, usage, placed.cluster, packed.packing, requests)
-        desk.hold(placed.cluster)
+        planning.take(workload, usage, placed.cluster, packed.packing, requests)
+        planning.hold(placed.cluster)
         started = Started(workload=workload, packing=packed.packing, requests=requests)
-        desk.reservations.started(placed.cluster, started)
+        planning.reservations.started(placed.cluster, started)
 
 
-def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Outcome) -> None:
+def evict(planning: PlanningRound, workload: Workload, victims: Victims, verdict: Outcome) -> None:
     """Takes the claims from the victims, in the ledger and in the plan."""
     for victim in victims.victims:
-        desk.preempted.add(victim.key)
-        _forget_claim(desk, desk.snapshot.facts.workloads[victim.key])
+        planning.preempted.add(victim.key)
+        _forget_claim(planning, planning.snapshot.facts.workloads[victim.key])
         verdict.steps.append(
             Preempt(
                 workload=victim.key,
@@ -413,13 +423,13 @@ def evict(desk: Desk, workload: Workload, victims: Victims, verdict: Outcome) ->
                 reasons=(Reason(code=victim.code, queue=workload.queue, other=workload.key),),
             )
         )
-    victims.remove(desk)
+    victims.remove(planning)
 
 
-def _forget_claim(desk: Desk, victim: Workload) -> None:
+def _forget_claim(planning: PlanningRound, victim: Workload) -> None:
     assert victim.held is not None, "only what runs can be a victim"
     queue = queue_of(victim)
     usage = usage_of(*victim.held.placed)
-    desk.leaving.add(victim, usage)
-    desk.claims.count(queue, victim.user, -1)
-    desk.claims.add(queue, victim.user, usage, -1)
+    planning.leaving.add(victim, usage)
+    planning.claims.count(queue, victim.user, -1)
+    planning.claims.add(queue, victim.user, usage, -1)

@@ -17,31 +17,31 @@ from fairway.core.modes.gang import Outcome, charge, placed_of
 from fairway.core.modes.missing_pods import missing_of
 from fairway.core.packing import pack
 from fairway.core.plan import Admit
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 
 
-def decide(desk: Desk, workload: Workload) -> Outcome:
+def decide(planning: PlanningRound, workload: Workload) -> Outcome:
     """Finds room for the missing pods; that there is none now keeps nobody else from starting."""
     verdict = Outcome()
     missing, held = missing_of(workload), workload.held
     if missing is None or held is None:
         return verdict
     placed = held.placed[0]
-    if placed.cluster not in desk.candidates(workload).allowed:
+    if placed.cluster not in planning.candidates(workload).allowed:
         return verdict
-    for option in desk.assignments(workload, missing):
+    for option in planning.assignments(workload, missing):
         if not _is_alike(placed, option):
             continue
-        form = _fitting(desk, workload, missing, option)
+        form = _fitting(planning, workload, missing, option)
         if form is None:
             continue
         packed = pack.pack(
-            desk.ledger.rooms[placed.cluster], desk.wants(placed.cluster, option, form)
+            planning.ledger.rooms[placed.cluster], planning.wants(placed.cluster, option, form)
         )
         if isinstance(packed, pack.Packed):
             more = placed_of(placed.cluster, placed.group, form, option, packed)
-            charge(desk, workload, more, packed)
+            charge(planning, workload, more, packed)
             whole = _join(placed, more)
             verdict.steps.append(Admit(workload=workload.key, placed=(whole,), form=held.form))
             return verdict
@@ -57,14 +57,16 @@ def _is_alike(placed: Placed, option: Assignment) -> bool:
     )
 
 
-def _fitting(desk: Desk, workload: Workload, missing: Form, option: Assignment) -> Form | None:
+def _fitting(
+    planning: PlanningRound, workload: Workload, missing: Form, option: Assignment
+) -> Form | None:
     """All that is missing, if quota allows it; else as much as there is room for, if that will
     do."""
     assert workload.held is not None, "only what runs can grow"
     cluster = workload.held.placed[0].cluster
-    room = desk.ledger.rooms[cluster]
-    is_allowed = quota_reason(desk, workload, full_usage(missing, option), option) is None
-    wants = desk.wants(cluster, option, missing)
+    room = planning.ledger.rooms[cluster]
+    is_allowed = quota_reason(planning, workload, full_usage(missing, option), option) is None
+    wants = planning.wants(cluster, option, missing)
     if is_allowed and isinstance(pack.pack(room, wants), pack.Packed):
         return missing
     whole = next(form for form in workload.forms if form.name == workload.held.form)
@@ -74,9 +76,9 @@ def _fitting(desk: Desk, workload: Workload, missing: Form, option: Assignment) 
     ):
         return None
     single = replace(missing, pod_sets=(replace(pod_set, count=1, least=1),))
-    copies = desk.copies(workload, full_usage(single, option))
+    copies = planning.copies(workload, full_usage(single, option))
     most = pod_set.count if copies is None else min(copies, pod_set.count)
-    count = pack.copies(room, desk.wants(cluster, option, single), most)
+    count = pack.copies(room, planning.wants(cluster, option, single), most)
     return times(single, count) if count > 0 else None
 
 

@@ -15,7 +15,7 @@ from fairway.core.explain.reasons import quota_reason
 from fairway.core.model import Form, Workload
 from fairway.core.modes.forms import full_usage
 from fairway.core.packing import pack
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 
 
@@ -29,13 +29,13 @@ class Shrunk:
     packed: pack.Packed | None
 
 
-def most_of(desk: Desk, workload: Workload, form: Form) -> Shrunk | None:
+def most_of(planning: PlanningRound, workload: Workload, form: Form) -> Shrunk | None:
     """The place where the most pods of a gang can be; none where not even the least can."""
     best: Shrunk | None = None
-    for option in desk.assignments(workload, form):
-        first = _least_given_up(desk, workload, form, option)
+    for option in planning.assignments(workload, form):
+        first = _least_given_up(planning, workload, form, option)
         if first is not None:
-            for place in _places(desk, workload, shrunk(form, first), option):
+            for place in _places(planning, workload, shrunk(form, first), option):
                 if best is None or _pods(place) > _pods(best):
                     best = place
     return best
@@ -61,12 +61,14 @@ def shrunk(form: Form, step: int) -> Form:
     )
 
 
-def _least_given_up(desk: Desk, workload: Workload, form: Form, option: Assignment) -> int | None:
+def _least_given_up(
+    planning: PlanningRound, workload: Workload, form: Form, option: Assignment
+) -> int | None:
     """The first step that quota allows; none: not even the last."""
 
     def allows(step: int) -> bool:
         usage = full_usage(shrunk(form, step), option)
-        return quota_reason(desk, workload, usage, option) is None
+        return quota_reason(planning, workload, usage, option) is None
 
     low, high = 0, _spare(form)
     if not allows(high):
@@ -80,15 +82,19 @@ def _least_given_up(desk: Desk, workload: Workload, form: Form, option: Assignme
     return high
 
 
-def _places(desk: Desk, workload: Workload, form: Form, option: Assignment) -> Iterator[Shrunk]:
+def _places(
+    planning: PlanningRound, workload: Workload, form: Form, option: Assignment
+) -> Iterator[Shrunk]:
     """What each cluster holds at most, from the best on."""
-    if not desk.has_clusters:
+    if not planning.has_clusters:
         yield Shrunk(cluster="", form=form, option=option, packed=None)
         return
-    candidates, policy = desk.candidates(workload), desk.snapshot.policy(workload)
-    for ranked_cluster in desk.ranked(candidates.allowed, workload, policy):
-        wants = desk.wants(ranked_cluster.cluster, option, form)
-        packed = pack.pack_most(desk.ledger.rooms[ranked_cluster.cluster], wants, workload.domain)
+    candidates, policy = planning.candidates(workload), planning.snapshot.policy(workload)
+    for ranked_cluster in planning.ranked(candidates.allowed, workload, policy):
+        wants = planning.wants(ranked_cluster.cluster, option, form)
+        packed = pack.pack_most(
+            planning.ledger.rooms[ranked_cluster.cluster], wants, workload.domain
+        )
         if isinstance(packed, pack.Packed):
             counts = {name: sum(some.values()) for name, some in packed.packing.items()}
             held = replace(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from fairway.core.model import Form, PodSet, Workload
 from fairway.core.packing import pack
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 
 
@@ -32,7 +32,11 @@ def can_split(workload: Workload, form: Form) -> bool:
 
 
 def split(
-    desk: Desk, workload: Workload, form: Form, option: Assignment, clusters: tuple[str, ...]
+    planning: PlanningRound,
+    workload: Workload,
+    form: Form,
+    option: Assignment,
+    clusters: tuple[str, ...],
 ) -> list[Part] | None:
     """Parts that hold the whole gang, in the order of clusters; None where it cannot be held.
 
@@ -43,7 +47,7 @@ def split(
     for cluster in clusters:
         if not any(left.values()) or len(parts) == workload.clusters_max:
             break
-        part = _most(desk, cluster, option, form, left)
+        part = _most(planning, cluster, option, form, left)
         if part is not None:
             parts.append(part)
             for pod_set in part.form.pod_sets:
@@ -52,7 +56,7 @@ def split(
 
 
 def _most(
-    desk: Desk, cluster: str, option: Assignment, form: Form, left: dict[str, int]
+    planning: PlanningRound, cluster: str, option: Assignment, form: Form, left: dict[str, int]
 ) -> Part | None:
     """As many members of each set as fit in a cluster, the sets in order."""
     best: Part | None = None
@@ -60,7 +64,9 @@ def _most(
     for pod_set in form.pod_sets:
         for count in _counts(pod_set, left[pod_set.name]):
             some = _form(form, {**taken, pod_set.name: count})
-            packed = pack.pack(desk.ledger.rooms[cluster], desk.wants(cluster, option, some))
+            packed = pack.pack(
+                planning.ledger.rooms[cluster], planning.wants(cluster, option, some)
+            )
             if isinstance(packed, pack.Packed):
                 best, taken = (
                     Part(cluster=cluster, form=some, packed=packed),

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairway.core.clusters.choice import Choice, choose
 from fairway.core.model import Policy
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,17 +36,17 @@ class PolicyChoice:
         return rendered
 
 
-def choices(desk: Desk) -> tuple[PolicyChoice, ...]:
+def choices(planning: PlanningRound) -> tuple[PolicyChoice, ...]:
     """The choices of all policies that need no workload, in order of their names."""
-    facts = desk.snapshot.facts
+    facts = planning.snapshot.facts
     return tuple(
-        PolicyChoice(policy=key, choice=_choice(desk, facts.policies[key]))
+        PolicyChoice(policy=key, choice=_choice(planning, facts.policies[key]))
         for key in sorted(facts.policies)
         if facts.policies[key].number_of_clusters is not None
     )
 
 
-def _choice(desk: Desk, policy: Policy) -> Choice:
-    clusters = desk.snapshot.facts.clusters
-    seen = {name: desk.facts_of(name, None, policy) for name in sorted(clusters)}
-    return choose(policy, clusters, seen, desk.now)
+def _choice(planning: PlanningRound, policy: Policy) -> Choice:
+    clusters = planning.snapshot.facts.clusters
+    seen = {name: planning.facts_of(name, None, policy) for name in sorted(clusters)}
+    return choose(policy, clusters, seen, planning.now)

@@ -18,13 +18,15 @@ from collections.abc import Iterable
 
 from fairway.api.reasons import Code
 from fairway.core.model import Placed, Workload, usage_of
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims
 
 
-def is_peaceful(desk: Desk, workload: Workload, placed: Iterable[Placed], victims: Victims) -> bool:
+def is_peaceful(
+    planning: PlanningRound, workload: Workload, placed: Iterable[Placed], victims: Victims
+) -> bool:
     """Whether victims may yield to more of a workload that has these places already."""
-    tree, queue = desk.ledger.tree, workload.queue
+    tree, queue = planning.ledger.tree, workload.queue
     borrows = any(
         tree.usage(queue).get(pair, 0) > tree.subtree_quota(queue, pair)
         for placement in placed

@@ -21,7 +21,7 @@ from fairway.core.modes.forms import full_usage
 from fairway.core.modes.service import Service, placements, places, service_of
 from fairway.core.modes.way_home import Homeward, Pace, return_home
 from fairway.core.plan import Move, Step
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import wants_more
 
@@ -45,12 +45,12 @@ class _Notes:
 
 
 def returns(
-    desk: Desk, decided: Set[str], before: Homeward | None
+    planning: PlanningRound, decided: Set[str], before: Homeward | None
 ) -> tuple[list[Step], Homeward | None]:
     """The moves that are due now, of services on which nothing else was decided."""
     steps: list[Step] = []
     notes = _Notes()
-    for service in _services(desk, desk.snapshot.facts.workloads, decided):
+    for service in _services(planning, planning.snapshot.facts.workloads, decided):
         steps.extend(_moves(service, before, notes))
     if before is None:
         return steps, None
@@ -59,14 +59,14 @@ def returns(
     return steps, notes.done()
 
 
-def watch(desk: Desk, before: Homeward | None) -> Homeward | None:
+def watch(planning: PlanningRound, before: Homeward | None) -> Homeward | None:
     """What is remembered after a plan over few: who has lost the room that it was to come to."""
     if before is None or not before.room_since:
         return before
-    workloads = desk.snapshot.facts.workloads
+    workloads = planning.snapshot.facts.workloads
     notes = _Notes(moves=dict(before.moves))
     keys = {key: workloads[key] for key, _ in before.room_since if key in workloads}
-    for service in _services(desk, keys, frozenset()):
+    for service in _services(planning, keys, frozenset()):
         _note_room(service, _seats(service), before, notes)
     if before.look_at is not None:
         notes.moments.append(before.look_at)
@@ -74,10 +74,10 @@ def watch(desk: Desk, before: Homeward | None) -> Homeward | None:
 
 
 def _services(
-    desk: Desk, workloads: Mapping[str, Workload], decided: Set[str]
+    planning: PlanningRound, workloads: Mapping[str, Workload], decided: Set[str]
 ) -> Iterable[Service]:
     """Services that may come home, by name."""
-    facts = desk.snapshot.facts
+    facts = planning.snapshot.facts
     policies = (facts.default_policy, *facts.policies.values())
     if "Moves" in facts.settings.open_breakers:
         return
@@ -85,23 +85,23 @@ def _services(
         return
     for key in sorted(workloads):
         workload = workloads[key]
-        if key not in decided and key not in desk.preempted and _may_return(desk, workload):
-            service = service_of(desk, workload)
+        if key not in decided and key not in planning.preempted and _may_return(planning, workload):
+            service = service_of(planning, workload)
             if not service.is_unsettled:
                 yield service
 
 
-def _may_return(desk: Desk, workload: Workload) -> bool:
+def _may_return(planning: PlanningRound, workload: Workload) -> bool:
     if workload.mode != "Divided" or workload.held is None or workload.is_held:
         return False
-    policy = desk.snapshot.policy(workload)
+    policy = planning.snapshot.policy(workload)
     return (
         policy.return_home.enabled
         and bool(policy.groups)
         and _is_away(workload, policy)
         and (policy.division.counts_speed or not wants_more(workload, policy))
-        and workload.queue in desk.snapshot.facts.queues
-        and not desk.queue(workload).is_held
+        and workload.queue in planning.snapshot.facts.queues
+        and not planning.queue(workload).is_held
     )
 
 
@@ -116,7 +116,7 @@ def _is_away(workload: Workload, policy: Policy) -> bool:
 def _quota(service: Service, option: Assignment) -> int:
     """How many replicas quota would admit beside all that run now."""
     usage = full_usage(service.form, option)
-    most = service.desk.copies(service.workload, usage)
+    most = service.planning.copies(service.workload, usage)
     return service.workload.replicas if most is None else max(0, most)
 
 
@@ -165,7 +165,7 @@ def _note_room(
         if before is None:
             result[group] = held.decided_at
         elif any(name in seats for name in names):
-            result[group] = before.room_since.get((key, group), service.desk.now)
+            result[group] = before.room_since.get((key, group), service.planning.now)
     notes.room_since.update({(key, group): since for group, since in result.items()})
     return result
 
@@ -180,17 +180,19 @@ def _keep(key: str, before: Homeward, notes: _Notes) -> None:
 
 def _moved(service: Service, before: Homeward | None) -> tuple[tuple[float, int], ...]:
     """The moves of a service in the last minute."""
-    desk, workload = service.desk, service.workload
+    planning, workload = service.planning, service.workload
     if before is not None:
         known = before.moves.get(workload.key, ())
-        return tuple(pair for pair in known if desk.now - pair[0] < _MINUTE)
+        return tuple(pair for pair in known if planning.now - pair[0] < _MINUTE)
     assert workload.held is not None, "only what runs comes home"
     since = workload.held.decided_at
-    return ((since, service.policy.return_home.per_minute),) if desk.now - since < _MINUTE else ()
+    return (
+        ((since, service.policy.return_home.per_minute),) if planning.now - since < _MINUTE else ()
+    )
 
 
 def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Step]:
-    desk, workload, policy = service.desk, service.workload, service.policy
+    planning, workload, policy = service.planning, service.workload, service.policy
     seats = _seats(service)
     usable, quota_left = _usable(seats)
     room_since = _note_room(service, seats, before, notes)
@@ -203,33 +205,33 @@ def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Ste
         may_stop=workload.unavailable_max > 0 and workload.is_ready,
     )
     steps: list[Step] = []
-    for move in return_home(places(service, usable), policy, pace, desk.now):
+    for move in return_home(places(service, usable), policy, pace, planning.now):
         step = _move(service, move, seats[move.target].option)
         if step is not None:
             steps.append(step)
-            recent = (*recent, (desk.now, move.count))
+            recent = (*recent, (planning.now, move.count))
     if recent:
         notes.moves[workload.key] = recent
     soon = _SOON_SECONDS if recent or pace.moving or not workload.is_ready else _LATER_SECONDS
     due = [since + policy.return_home.after_seconds for since in room_since.values()]
-    notes.moments.extend(number if number > desk.now else desk.now + soon for number in due)
+    notes.moments.extend(number if number > planning.now else planning.now + soon for number in due)
     return steps
 
 
 def _move(service: Service, move: way_home.Move, option: Assignment) -> Move | None:
     """Takes what a move needs; none where quota does not allow it even one after the other."""
-    desk, workload = service.desk, service.workload
+    planning, workload = service.planning, service.workload
     source = service.options[move.source]
     # What stops first leaves its quota to its replacement, if that is of the same flavors.
     is_heir = not move.starts_first and source.flavors == option.flavors
-    with desk.ledger.trial() as trial:
+    with planning.ledger.trial() as trial:
         if is_heir:
             leaving = full_usage(service.form, source)
             gone = {pair: -amount * move.count for pair, amount in leaving.items()}
-            desk.charge(workload, gone)
+            planning.charge(workload, gone)
         if service.quota_for(option) < move.count:
             if is_heir:
-                desk.claims.add(workload.queue, workload.user, gone, -1)
+                planning.claims.add(workload.queue, workload.user, gone, -1)
             return None
         service.add(move.target, move.count, option)
         trial.keep()

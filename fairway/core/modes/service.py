@@ -33,7 +33,7 @@ from fairway.core.modes.gang import Outcome, evict, placed_of
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.packing import pack
 from fairway.core.plan import Admit, Provision
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.provisioning.pools import Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
@@ -45,7 +45,7 @@ ONE = 1_000_000_000  # the speed of a replica that counts for one
 class Service:
     """A service while it is being placed: replicas and flavors of each cluster."""
 
-    desk: Desk
+    planning: PlanningRound
     workload: Workload
     form: Form
     policy: Policy
@@ -87,7 +87,7 @@ class Service:
 
     def speed(self, option: Assignment) -> int:
         """How much one replica counts on some flavors; the slowest of them decides."""
-        flavors = self.desk.snapshot.facts.flavors
+        flavors = self.planning.snapshot.facts.flavors
         speeds = [flavors[name].speed_nanos for name in option.names if name in flavors]
         return max(1, min(speeds, default=ONE)) if self.counts_speed else ONE
 
@@ -124,19 +124,19 @@ class Service:
     def options_of(self, cluster: str) -> list[Assignment]:
         """The flavors to try in a cluster; one that has replicas keeps its flavors."""
         kept = self.options.get(cluster)
-        return [kept] if kept is not None else self.desk.assignments(self.workload, self.form)
+        return [kept] if kept is not None else self.planning.assignments(self.workload, self.form)
 
     def room_for(self, cluster: str, option: Assignment) -> int:
         """How many more replicas fit in a cluster, as far as nodes go."""
-        wants = self.desk.wants(cluster, option, self.form)
-        room = self.desk.ledger.rooms[cluster]
+        wants = self.planning.wants(cluster, option, self.form)
+        room = self.planning.ledger.rooms[cluster]
         return pack.copies(room, wants)
 
     def quota_for(self, option: Assignment) -> int:
         """How many more replicas the queue allows on some flavors."""
         may_borrow = self.rung != "Preempt"
         usage = full_usage(self.form, option)
-        most = self.desk.copies(self.workload, usage, may_borrow=may_borrow)
+        most = self.planning.copies(self.workload, usage, may_borrow=may_borrow)
         return pack.UNLIMITED if most is None else most
 
     def allowed_in(self, cluster: str, most: int) -> int:
@@ -152,10 +152,12 @@ class Service:
         if least > self.lacking(option) or self.allowed_in(cluster, least) < least:
             return None
         form = times(self.form, least)
-        if not self.desk.user_may_have(self.workload, full_usage(form, option)):
+        if not self.planning.user_may_have(self.workload, full_usage(form, option)):
             return None
-        result = find_victims(self.desk, self.workload, form, option, cluster)
-        if result is None or not is_peaceful(self.desk, self.workload, placements(self), result):
+        result = find_victims(self.planning, self.workload, form, option, cluster)
+        if result is None or not is_peaceful(
+            self.planning, self.workload, placements(self), result
+        ):
             return None
         return least, result
 
@@ -166,7 +168,7 @@ class Service:
         while low <= high:
             middle = (low + high) // 2
             form = times(self.form, middle)
-            provisioned = find_pool(self.desk, self.workload, form, option, cluster)
+            provisioned = find_pool(self.planning, self.workload, form, option, cluster)
             if isinstance(provisioned, Provisioned):
                 best, low = (middle, provisioned), middle + 1
             else:
@@ -178,8 +180,8 @@ class Service:
 
     def add(self, cluster: str, count: int, option: Assignment) -> None:
         """Places replicas on the nodes of a cluster."""
-        wants = self.desk.wants(cluster, option, times(self.form, count))
-        packed = pack.pack(self.desk.ledger.rooms[cluster], wants)
+        wants = self.planning.wants(cluster, option, times(self.form, count))
+        packed = pack.pack(self.planning.ledger.rooms[cluster], wants)
         assert isinstance(packed, pack.Packed), "what was counted fits"
         self.keep(cluster, count, option, (packed, packed))
 
@@ -201,22 +203,22 @@ class Service:
         whole, on_existing = packed
         usage = {pair: amount * count for pair, amount in full_usage(self.form, option).items()}
         requests = {pod_set.name: pod_set.shape.requests for pod_set in self.form.pod_sets}
-        self.desk.take(self.workload, usage, cluster, on_existing.packing, requests)
+        self.planning.take(self.workload, usage, cluster, on_existing.packing, requests)
         earlier = {pod.name: pod for pod in self.pods.get(cluster, ())}
         placed = placed_of(cluster, "", times(self.form, count), option, whole)
         self.pods[cluster] = tuple(together(earlier.get(pod.name), pod) for pod in placed.pods)
         if cluster not in self.counts:
-            self.desk.hold(cluster)
+            self.planning.hold(cluster)
         self.counts[cluster] = self.counts.get(cluster, 0) + count
         self.options[cluster] = option
 
 
-def service_of(desk: Desk, workload: Workload) -> Service:
+def service_of(planning: PlanningRound, workload: Workload) -> Service:
     """A service as it stands."""
-    policy, candidates = desk.snapshot.policy(workload), desk.candidates(workload)
-    service = Service(desk, workload, workload.forms[0], policy, candidates)
+    policy, candidates = planning.snapshot.policy(workload), planning.candidates(workload)
+    service = Service(planning, workload, workload.forms[0], policy, candidates)
     if not is_plain(policy.scores):
-        ranked = desk.ranked(candidates.allowed, workload, policy)
+        ranked = planning.ranked(candidates.allowed, workload, policy)
         service.scores = {ranked_cluster.cluster: ranked_cluster.total for ranked_cluster in ranked}
     if has_made_yield(workload):
         service.rung = "Preempt"
@@ -224,10 +226,10 @@ def service_of(desk: Desk, workload: Workload) -> Service:
     return service
 
 
-def decide(desk: Desk, workload: Workload) -> Outcome:
+def decide(planning: PlanningRound, workload: Workload) -> Outcome:
     """Divides what a service lacks; what it takes stays charged in the ledger."""
     verdict = Outcome()
-    service = service_of(desk, workload)
+    service = service_of(planning, workload)
     before = dict(service.counts)
     verdict.reasons.extend(refusal_reason(*pair) for pair in service.candidates.refused)
     if service.has_too_many:
@@ -262,13 +264,13 @@ def _read_held(service: Service) -> None:
 
 
 def _grow(service: Service, verdict: Outcome) -> None:
-    if not service.desk.assignments(service.workload, service.form):
+    if not service.planning.assignments(service.workload, service.form):
         verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=service.workload.queue))
     groups = tuple(name for name, _ in service.candidates.groups)
     for group, rung in ladder(service.policy, groups):
         names = service.candidates.in_group(group)
         if names and (service.waiting > 0 or (rung == "Idle" and service.is_copied)):
-            stopped = service.desk.stopped_by(rung)
+            stopped = service.planning.stopped_by(rung)
             if stopped is not None:
                 verdict.reasons.append(stopped)
             else:
@@ -307,15 +309,15 @@ def _why_not_idle(
     service: Service, group: str, names: list[str], option: Assignment
 ) -> Iterator[Reason]:
     """What keeps the replicas that wait from idle room: quota, somebody's place, or no room."""
-    desk, workload, form = service.desk, service.workload, service.form
-    quota = quota_reason(desk, workload, full_usage(form, option), option)
+    planning, workload, form = service.planning, service.workload, service.form
+    quota = quota_reason(planning, workload, full_usage(form, option), option)
     if quota is not None:
         yield quota
         return
     for name in names:
         if service.room_for(name, option):
             continue  # it is rules of division that keep them from here
-        kept = kept_reason(desk, workload, form, option, (group, name))
+        kept = kept_reason(planning, workload, form, option, (group, name))
         pods = form.pod_sets[0]
         flavor, count = ",".join(option.names), pods.count * service.waiting
         yield kept or no_room(name, group, flavor, pods.name, count)
@@ -331,10 +333,10 @@ def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Outc
             if (victims := service.victims(name, option)) is not None
         ]
         if not result:
-            verdict.reasons.extend(service.desk.no_victims(group, names))
+            verdict.reasons.extend(service.planning.no_victims(group, names))
             return
         count, best = min(result, key=lambda pair: (pair[1].harm, pair[0]))
-        evict(service.desk, service.workload, best, verdict)
+        evict(service.planning, service.workload, best, verdict)
         if are_of_others(best):
             service.rung = "Preempt"
         service.add(best.cluster, count, best.assignment)
@@ -353,7 +355,7 @@ def _provision(service: Service, group: str, names: tuple[str, ...], verdict: Ou
                 verdict.reasons.append(result)
                 continue
             replicas, nodes = result
-            service.desk.ledger.provision(name, nodes.pool, nodes.count)
+            service.planning.ledger.provision(name, nodes.pool, nodes.count)
             verdict.steps.append(
                 Provision(
                     workload=service.workload.key, cluster=name, pool=nodes.pool, count=nodes.count
@@ -373,7 +375,7 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
     group_of = service.candidates.group_of()
     names = sorted({*service.counts, *usable})
     weights = static_weights(service.policy.division, names)
-    clusters = service.desk.snapshot.facts.clusters
+    clusters = service.planning.snapshot.facts.clusters
     return [
         DivisionTarget(
             cluster=name,

@@ -29,7 +29,7 @@ from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peace
 from fairway.core.modes.task_numbers import numbers_of, ranges
 from fairway.core.packing import pack
 from fairway.core.plan import Admit, Provision
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.provisioning.pools import Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
@@ -39,7 +39,7 @@ from fairway.core.quota.flavors import Assignment
 class _Sweep:
     """A sweep while it is being placed."""
 
-    desk: Desk
+    planning: PlanningRound
     workload: Workload
     form: Form
     left: list[int]  # numbers of tasks to place, in order
@@ -65,15 +65,15 @@ class _Sweep:
         """How many of the tasks that are left quota allows."""
         may_borrow = self.rung != "Preempt"
         usage = full_usage(self.form, option)
-        copies = self.desk.copies(self.workload, usage, may_borrow=may_borrow)
+        copies = self.planning.copies(self.workload, usage, may_borrow=may_borrow)
         return len(self.left) if copies is None else min(copies, len(self.left))
 
     def victims(self, cluster: str, option: Assignment, form: Form) -> Victims | None:
         """Who would have to yield for some tasks."""
         if not self.may_mix(cluster, option):
             return None
-        result = find_victims(self.desk, self.workload, form, option, cluster)
-        if result is None or not is_peaceful(self.desk, self.workload, self.everything, result):
+        result = find_victims(self.planning, self.workload, form, option, cluster)
+        if result is None or not is_peaceful(self.planning, self.workload, self.everything, result):
             return None
         return result
 
@@ -86,11 +86,11 @@ class _Sweep:
 
     def take_idle(self, cluster: str, group: str, option: Assignment) -> None:
         """Places as many of the next tasks as fit on the nodes of a cluster."""
-        room, desk = self.desk.ledger.rooms[cluster], self.desk
-        most = pack.copies(room, desk.wants(cluster, option, self.form), self.allowed(option))
+        room, planning = self.planning.ledger.rooms[cluster], self.planning
+        most = pack.copies(room, planning.wants(cluster, option, self.form), self.allowed(option))
         count = self.whole_ranges(most)
         if count:
-            packed = pack.pack(room, desk.wants(cluster, option, times(self.form, count)))
+            packed = pack.pack(room, planning.wants(cluster, option, times(self.form, count)))
             assert isinstance(packed, pack.Packed), "what was counted fits"
             self.keep((cluster, group), option, count, (packed, packed))
 
@@ -105,19 +105,19 @@ class _Sweep:
         numbers, self.left = self.left[:count], self.left[count:]
         whole, on_existing = packed
         placed = placed_of(*place, times(self.form, len(numbers)), option, whole)
-        charge(self.desk, self.workload, placed, on_existing)
+        charge(self.planning, self.workload, placed, on_existing)
         self.placed.append(
             Placed(cluster=place[0], group=place[1], pods=placed.pods, tasks=ranges(numbers))
         )
 
 
-def decide(desk: Desk, workload: Workload) -> Outcome:
+def decide(planning: PlanningRound, workload: Workload) -> Outcome:
     """Places as many tasks as fit; what they take stays charged in the ledger."""
     verdict = Outcome()
     left = _next_tasks(workload)
     if not left:
         return verdict
-    sweep = _Sweep(desk, workload, workload.forms[0], left)
+    sweep = _Sweep(planning, workload, workload.forms[0], left)
     if has_made_yield(workload):
         sweep.rung = "Preempt"
     _climb(sweep, verdict)
@@ -150,20 +150,20 @@ def _next_tasks(workload: Workload) -> list[int]:
 
 def _climb(sweep: _Sweep, verdict: Outcome) -> None:
     """Takes what each step of the ladder gives."""
-    desk, workload = sweep.desk, sweep.workload
-    options = desk.assignments(workload, sweep.form)
+    planning, workload = sweep.planning, sweep.workload
+    options = planning.assignments(workload, sweep.form)
     if not options:
         verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
-    candidates = desk.candidates(workload)
+    candidates = planning.candidates(workload)
     verdict.reasons.extend(refusal_reason(*pair) for pair in candidates.refused)
-    policy = desk.snapshot.policy(workload)
+    policy = planning.snapshot.policy(workload)
     for group, rung in ladder(policy, tuple(name for name, _ in candidates.groups)):
         names = candidates.in_group(group)
         if sweep.left and names:
             attempt = Attempt(
                 workload=workload, form=sweep.form, options=options, group=group, clusters=names
             )
-            stopped = desk.stopped_by(rung)
+            stopped = planning.stopped_by(rung)
             if stopped is not None:
                 verdict.reasons.append(stopped)
             else:
@@ -172,10 +172,10 @@ def _climb(sweep: _Sweep, verdict: Outcome) -> None:
 
 def _fill(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
     """Takes what nobody uses."""
-    desk, workload = sweep.desk, sweep.workload
-    policy = desk.snapshot.policy(workload)
+    planning, workload = sweep.planning, sweep.workload
+    policy = planning.snapshot.policy(workload)
     for option in attempt.options:
-        for ranked_cluster in desk.ranked(attempt.clusters, workload, policy):
+        for ranked_cluster in planning.ranked(attempt.clusters, workload, policy):
             if sweep.allowed(option) <= 0:
                 break
             if sweep.may_mix(ranked_cluster.cluster, option):
@@ -186,13 +186,13 @@ def _fill(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
 
 def _why_not_idle(sweep: _Sweep, attempt: Attempt, option: Assignment) -> Iterator[Reason]:
     """What keeps the tasks that wait from idle room: quota, somebody's place, or no room."""
-    desk, workload, form = sweep.desk, sweep.workload, sweep.form
-    quota = quota_reason(desk, workload, full_usage(form, option), option)
+    planning, workload, form = sweep.planning, sweep.workload, sweep.form
+    quota = quota_reason(planning, workload, full_usage(form, option), option)
     if quota is not None:
         yield quota
         return
     for name in attempt.clusters:
-        kept = kept_reason(desk, workload, form, option, (attempt.group, name))
+        kept = kept_reason(planning, workload, form, option, (attempt.group, name))
         pods = form.pod_sets[0]
         flavor, count = ",".join(option.names), pods.count * len(sweep.left)
         yield kept or no_room(name, attempt.group, flavor, pods.name, count)
@@ -200,13 +200,13 @@ def _why_not_idle(sweep: _Sweep, attempt: Attempt, option: Assignment) -> Iterat
 
 def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
     """Makes room range by range, each time where it does the least harm."""
-    desk, workload = sweep.desk, sweep.workload
+    planning, workload = sweep.planning, sweep.workload
     while sweep.left:
         count = min(workload.task_range, len(sweep.left))
         form = times(sweep.form, count)
         best: Victims | None = None
         for option in attempt.options:
-            reason = user_reason(desk, workload, full_usage(form, option))
+            reason = user_reason(planning, workload, full_usage(form, option))
             if reason is not None:
                 verdict.reasons.append(reason)
                 continue
@@ -215,9 +215,9 @@ def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
                 if victims is not None and (best is None or victims.harm < best.harm):
                     best = victims
         if best is None:
-            verdict.reasons.extend(desk.no_victims(attempt.group, attempt.clusters))
+            verdict.reasons.extend(planning.no_victims(attempt.group, attempt.clusters))
             return
-        evict(desk, workload, best, verdict)
+        evict(planning, workload, best, verdict)
         if are_of_others(best):
             sweep.rung = "Preempt"
         assert best.packed is not None, "where there are clusters there is a packing"
@@ -229,10 +229,10 @@ def _preempt(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
 
 def _provision(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
     """Asks elastic pools for as many tasks as they can still hold, in whole ranges."""
-    desk, workload = sweep.desk, sweep.workload
-    policy = desk.snapshot.policy(workload)
+    planning, workload = sweep.planning, sweep.workload
+    policy = planning.snapshot.policy(workload)
     for option in attempt.options:
-        for ranked_cluster in desk.ranked(attempt.clusters, workload, policy):
+        for ranked_cluster in planning.ranked(attempt.clusters, workload, policy):
             if not sweep.left or not sweep.may_mix(ranked_cluster.cluster, option):
                 continue
             result = _most_on_new_nodes(sweep, ranked_cluster.cluster, option)
@@ -240,7 +240,7 @@ def _provision(sweep: _Sweep, attempt: Attempt, verdict: Outcome) -> None:
                 verdict.reasons.append(result)
                 continue
             count, nodes = result
-            desk.ledger.provision(ranked_cluster.cluster, nodes.pool, nodes.count)
+            planning.ledger.provision(ranked_cluster.cluster, nodes.pool, nodes.count)
             if sweep.rung != "Preempt":
                 sweep.rung = "Provision"
             verdict.steps.append(
@@ -267,7 +267,7 @@ def _most_on_new_nodes(
         middle = (low + high) // 2
         count = min(middle * size, allowed)
         form = times(sweep.form, count)
-        provisioned = find_pool(sweep.desk, sweep.workload, form, option, cluster)
+        provisioned = find_pool(sweep.planning, sweep.workload, form, option, cluster)
         if isinstance(provisioned, Provisioned):
             best, low = (count, provisioned), middle + 1
         else:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource, Form, Usage, Workload
 from fairway.core.packing import pack
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.freed_bounds import Ground, stands_on_any
 from fairway.core.preemption.holders import Holder, Holders, holders_of, take_away
 from fairway.core.preemption.rules import PreemptionCase
@@ -46,51 +46,55 @@ class Victims:
     victims: tuple[Victim, ...]
     harm: Harm
 
-    def remove(self, desk: Desk) -> None:
+    def remove(self, planning: PlanningRound) -> None:
         """Gives back the quota and the nodes of the victims, in the ledger."""
         for victim in self.victims:
-            take_away(desk.snapshot, desk.ledger, desk.snapshot.facts.workloads[victim.key])
+            take_away(
+                planning.snapshot, planning.ledger, planning.snapshot.facts.workloads[victim.key]
+            )
 
 
 def find_victims(
-    desk: Desk, workload: Workload, form: Form, assignment: Assignment, cluster: str
+    planning: PlanningRound, workload: Workload, form: Form, assignment: Assignment, cluster: str
 ) -> Victims | None:
     """The least harmful set of victims that lets a workload start; none where there is none."""
-    if not desk.ledger.tree.is_usable(workload.queue):
+    if not planning.ledger.tree.is_usable(workload.queue):
         return None
-    rules = desk.queue(workload).preemption
+    rules = planning.queue(workload).preemption
     if rules.within_queue == "Never" and rules.reclaim == "Never":
         return None
     counts = {pod_set.name: pod_set.count for pod_set in form.pod_sets}
     usage = assignment.usage(counts, {pod_set.name: pod_set.shape for pod_set in form.pod_sets})
-    missing = _missing(desk, workload, usage)
+    missing = _missing(planning, workload, usage)
     if missing is None:
         return None
-    holders = holders_of(desk)
+    holders = holders_of(planning)
     if not cluster:
-        match = _by_quota(desk, holders, workload, usage, missing)
+        match = _by_quota(planning, holders, workload, usage, missing)
         return None if match is None else _victims(cluster, assignment, match, match.packed)
-    local = PreemptionCase(desk, holders, workload, usage, usage, contests_nodes=True)
+    local = PreemptionCase(planning, holders, workload, usage, usage, contests_nodes=True)
     only = workload.queue if rules.reclaim == "Never" else ""
     candidates = local.suspects(holders.in_cluster(cluster, only))
     if not candidates and (
-        not missing or _by_quota(desk, holders, workload, usage, missing) is None
+        not missing or _by_quota(planning, holders, workload, usage, missing) is None
     ):
         return None
-    wants = desk.wants(cluster, assignment, form)
-    packed = pack.pack(desk.ledger.rooms[cluster], wants, workload.domain)
+    wants = planning.wants(cluster, assignment, form)
+    packed = pack.pack(planning.ledger.rooms[cluster], wants, workload.domain)
     if isinstance(packed, pack.Packed):
-        match = _by_quota(desk, holders, workload, usage, missing)
+        match = _by_quota(planning, holders, workload, usage, missing)
         return None if match is None else _victims(cluster, assignment, match, packed)
     if not candidates:
         return None
-    match = _by_nodes(desk, local, candidates, missing, (cluster, wants, workload.domain))
+    match = _by_nodes(planning, local, candidates, missing, (cluster, wants, workload.domain))
     return None if match is None else _victims(cluster, assignment, match, match.packed)
 
 
-def _missing(desk: Desk, workload: Workload, usage: Usage) -> dict[FlavorResource, int] | None:
+def _missing(
+    planning: PlanningRound, workload: Workload, usage: Usage
+) -> dict[FlavorResource, int] | None:
     """What quota is short of; none where no victims can ever make it enough."""
-    tree, queue = desk.ledger.tree, workload.queue
+    tree, queue = planning.ledger.tree, workload.queue
     missing: dict[FlavorResource, int] = {}
     for pair, amount in sorted(usage.items()):
         if amount > tree.potential_available(queue, pair):
@@ -108,7 +112,7 @@ def _missing(desk: Desk, workload: Workload, usage: Usage) -> dict[FlavorResourc
 
 
 def _by_quota(
-    desk: Desk,
+    planning: PlanningRound,
     holders: Holders,
     workload: Workload,
     usage: Usage,
@@ -117,12 +121,12 @@ def _by_quota(
     """Victims wherever they run, where only quota is short. Asked once for all clusters."""
     if not missing:
         return None
-    mark, items = desk.ledger.mark(), tuple(sorted(usage.items()))
+    mark, items = planning.ledger.mark(), tuple(sorted(usage.items()))
     if holders.last is not None:
         known_mark, known_workload, known_items, known = holders.last
         if known_mark is mark and known_workload is workload and known_items == items:
             return known if isinstance(known, Found) else None
-    case = PreemptionCase(desk, holders, workload, usage, missing, contests_nodes=False)
+    case = PreemptionCase(planning, holders, workload, usage, missing, contests_nodes=False)
     candidates = case.suspects(
         holder
         for queue in holders.queues_near(workload.queue)
@@ -131,13 +135,13 @@ def _by_quota(
         if any(pair in holder.usage for pair in missing)
     )
     candidates.sort(key=_by_loss)
-    match = Search(desk, case, candidates, missing, None).best()
+    match = Search(planning, case, candidates, missing, None).best()
     holders.last = (mark, workload, items, match)
     return match
 
 
 def _by_nodes(
-    desk: Desk,
+    planning: PlanningRound,
     case: PreemptionCase,
     suspects: list[Holder],
     missing: Mapping[FlavorResource, int],
@@ -145,7 +149,7 @@ def _by_nodes(
 ) -> Found | None:
     """Victims in one cluster, on nodes that the workload could use or with quota that it lacks."""
     cluster, wants, domain = place
-    holders, room = holders_of(desk), desk.ledger.rooms[cluster]
+    holders, room = holders_of(planning), planning.ledger.rooms[cluster]
     suspects = sorted(suspects, key=_by_loss)
     feet = [holders.foot(holder, cluster) for holder in suspects]
     helpful = [
@@ -158,7 +162,7 @@ def _by_nodes(
         return None
     ground = Ground(room, wants, [feet[place] for place in helpful])
     nodes = Nodes(cluster=cluster, wants=wants, domain=domain, ground=ground)
-    return Search(desk, case, candidates, missing, nodes).best()
+    return Search(planning, case, candidates, missing, nodes).best()
 
 
 def _by_loss(holder: Holder) -> tuple[int, str]:

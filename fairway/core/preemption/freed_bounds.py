@@ -22,7 +22,7 @@ import numpy as np
 from fairway.core.model import Form, Placed, Request, Usage, Workload
 from fairway.core.nodes import Amounts, Mask, Room
 from fairway.core.packing.pack import UNLIMITED, Want
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.holders import Foot, holders_of, may_yield
 from fairway.core.quota.flavors import Assignment
 
@@ -168,28 +168,28 @@ class Behind:
 
 
 def clusters_to_search(
-    desk: Desk,
+    planning: PlanningRound,
     workload: Workload,
     form: Form,
     option: tuple[Assignment, Usage],
     names: Sequence[str],
 ) -> Sequence[str]:
     """The clusters in which there may be victims; in the others there are none for certain."""
-    rules = desk.queue(workload).preemption
+    rules = planning.queue(workload).preemption
     assignment, usage = option
     if rules.reclaim == "Never" and rules.within_queue == "Never":
         return ()
-    is_large = desk.stock.large_enough(assignment, form)
+    is_large = planning.stock.large_enough(assignment, form)
     if not is_large.any():
         return ()
-    position = desk.stock.position
+    position = planning.stock.position
     names = names if is_large.all() else [name for name in names if is_large[position[name]]]
     if rules.reclaim != "Never":
         return names
-    behind = _behind(desk, workload.queue)
-    fits_quota = desk.ledger.tree.fits(workload.queue, usage)
+    behind = _behind(planning, workload.queue)
+    fits_quota = planning.ledger.tree.fits(workload.queue, usage)
     # First as if all of the queue had to yield, and each of their pods were their largest.
-    missing = desk.stock.chance(assignment, form).missing(behind.places) if fits_quota else None
+    missing = planning.stock.chance(assignment, form).missing(behind.places) if fits_quota else None
     if missing is not None:
         most = [_more(behind.largest, pod_set.shape.requests) for pod_set in form.pod_sets]
         if not (np.outer(most, behind.pods) >= missing).all(axis=0).any():
@@ -208,16 +208,16 @@ def clusters_to_search(
     ]
 
 
-def _behind(desk: Desk, queue: str) -> Behind:
-    holders = holders_of(desk)
+def _behind(planning: PlanningRound, queue: str) -> Behind:
+    holders = holders_of(planning)
     behind = holders.behind.get(queue)
     if behind is None:
-        behind = holders.behind[queue] = _gather(desk, list(_yielding(desk, queue)))
+        behind = holders.behind[queue] = _gather(planning, list(_yielding(planning, queue)))
     return behind
 
 
-def _yielding(desk: Desk, queue: str) -> Iterator[tuple[int, Placed]]:
-    snapshot = desk.snapshot
+def _yielding(planning: PlanningRound, queue: str) -> Iterator[tuple[int, Placed]]:
+    snapshot = planning.snapshot
     for key in snapshot.holding.get(queue, ()):
         workload = snapshot.facts.workloads[key]
         if workload.held is not None and may_yield(workload):
@@ -225,19 +225,19 @@ def _yielding(desk: Desk, queue: str) -> Iterator[tuple[int, Placed]]:
                 yield workload.priority, placed
 
 
-def _gather(desk: Desk, placed: Sequence[tuple[int, Placed]]) -> Behind:
+def _gather(planning: PlanningRound, placed: Sequence[tuple[int, Placed]]) -> Behind:
     pods_in: dict[str, int] = {}
     largest: dict[str, int] = {}
     for _, placement in placed:
         for pods in placement.pods:
-            if placement.cluster in desk.stock.position:
+            if placement.cluster in planning.stock.position:
                 pods_in[placement.cluster] = pods_in.get(placement.cluster, 0) + pods.count
             for resource, amount in pods.shape.requests:
                 largest[resource] = max(amount, largest.get(resource, 0))
     return Behind(
         placed=placed,
         clusters=tuple(pods_in),
-        places=np.array([desk.stock.position[name] for name in pods_in], dtype=np.int64),
+        places=np.array([planning.stock.position[name] for name in pods_in], dtype=np.int64),
         pods=np.array(list(pods_in.values()), dtype=np.int64),
         largest=largest,
     )

@@ -28,7 +28,7 @@ from fairway.core.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from fairway.core.ledger import Ledger
-    from fairway.core.planning_round import Desk
+    from fairway.core.planning_round import PlanningRound
     from fairway.core.preemption.freed_bounds import Behind
 
 
@@ -59,11 +59,11 @@ class Holder:
 class Holders:
     """All who hold something, by queue and by cluster."""
 
-    def __init__(self, desk: Desk) -> None:
-        snapshot = desk.snapshot
+    def __init__(self, planning: PlanningRound) -> None:
+        snapshot = planning.snapshot
         self._snapshot = snapshot
         self.shares = Shares(
-            desk.ledger.tree, Rules(remembers=snapshot.facts.settings.half_life_seconds > 0)
+            planning.ledger.tree, Rules(remembers=snapshot.facts.settings.half_life_seconds > 0)
         )
         self._of_queue: dict[str, list[Holder]] = {}
         self._near: dict[str, list[str]] = {}  # by the root of their tree
@@ -127,11 +127,11 @@ class Holders:
         return known
 
 
-def holders_of(desk: Desk) -> Holders:
+def holders_of(planning: PlanningRound) -> Holders:
     """The holders of a plan, gathered when first asked for."""
-    if desk.holders is None:
-        desk.holders = Holders(desk)
-    return desk.holders
+    if planning.holders is None:
+        planning.holders = Holders(planning)
+    return planning.holders
 
 
 def take_away(snapshot: Snapshot, ledger: Ledger, workload: Workload) -> None:

@@ -27,7 +27,7 @@ from typing import Final
 
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Workload
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.holders import Holder, Holders
 from fairway.core.quota.order import SHARE_TESTS, Contest, Share
 from fairway.core.quota.shares import Added, reaching_parent
@@ -52,7 +52,7 @@ class PreemptionCase:
 
     def __init__(
         self,
-        desk: Desk,
+        planning: PlanningRound,
         holders: Holders,
         workload: Workload,
         usage: Usage,
@@ -60,15 +60,15 @@ class PreemptionCase:
         *,
         contests_nodes: bool,
     ) -> None:
-        tree = desk.ledger.tree
+        tree = planning.ledger.tree
         node = tree.node(workload.queue)
         assert node is not None, "a queue without a node has no quota to contest"
-        self._desk = desk
+        self._desk = planning
         self._holders = holders
         self._node = node
-        self._rules = desk.queue(workload).preemption
-        self._queues = desk.snapshot.facts.queues
-        settings = desk.snapshot.facts.settings
+        self._rules = planning.queue(workload).preemption
+        self._queues = planning.snapshot.facts.queues
+        settings = planning.snapshot.facts.settings
         self._is_fair = settings.fair_sharing
         self._tests = [
             test for name, test in SHARE_TESTS.items() if name in settings.preemption_tests
@@ -107,8 +107,12 @@ class PreemptionCase:
 
     def _may_be(self, holder: Holder) -> bool:
         ours, theirs = self.workload, holder.workload
-        desk = self._desk
-        if holder.key in desk.preempted or holder.key in desk.changed or holder.key == ours.key:
+        planning = self._desk
+        if (
+            holder.key in planning.preempted
+            or holder.key in planning.changed
+            or holder.key == ours.key
+        ):
             return False
         if self._is_humbled and theirs.priority >= ours.priority:
             return False

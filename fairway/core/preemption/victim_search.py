@@ -23,7 +23,7 @@ from typing import Final
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.freed_bounds import Ground
 from fairway.core.preemption.holders import Holder, free_nodes
 from fairway.core.preemption.rules import PreemptionCase
@@ -59,13 +59,13 @@ class Search:
 
     def __init__(
         self,
-        desk: Desk,
+        planning: PlanningRound,
         case: PreemptionCase,
         candidates: Sequence[Holder],
         missing: Mapping[FlavorResource, int],
         nodes: Nodes | None,
     ) -> None:
-        self._desk = desk
+        self._desk = planning
         self._case = case
         self._candidates = candidates  # by (loss, key)
         self._losses = [candidate.loss for candidate in candidates]
@@ -209,13 +209,13 @@ class Search:
         self._desk.snapshot.rebates.let_go(self._desk.ledger)
 
     def _pack(self, chosen: Chosen) -> pack.Packed | None:
-        nodes, desk = self._nodes, self._desk
+        nodes, planning = self._nodes, self._desk
         assert nodes is not None
-        with desk.ledger.trial():
+        with planning.ledger.trial():
             for number in chosen:
                 workload = self._candidates[number].workload
-                free_nodes(desk.snapshot, desk.ledger, workload, nodes.cluster)
-            packed = pack.pack(desk.ledger.rooms[nodes.cluster], nodes.wants, nodes.domain)
+                free_nodes(planning.snapshot, planning.ledger, workload, nodes.cluster)
+            packed = pack.pack(planning.ledger.rooms[nodes.cluster], nodes.wants, nodes.domain)
         return packed if isinstance(packed, pack.Packed) else None
 
     # Beyond twelve.

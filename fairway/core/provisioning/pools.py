@@ -15,7 +15,7 @@ from fairway.core.explain.reasons import no_pool
 from fairway.core.model import Form, Pool, Workload
 from fairway.core.packing import pack
 from fairway.core.packing.eligibility import pool_takes
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.provisioning.new_nodes import pack_with_new_nodes
 from fairway.core.quota.flavors import Assignment
 
@@ -31,22 +31,22 @@ class Provisioned:
 
 
 def find_pool(
-    desk: Desk, workload: Workload, form: Form, option: Assignment, cluster: str
+    planning: PlanningRound, workload: Workload, form: Form, option: Assignment, cluster: str
 ) -> Provisioned | Reason:
     """The cheapest pool whose nodes would make a form fit, or why there is none."""
-    place = desk.cluster(cluster)
+    place = planning.cluster(cluster)
     if not place.pools:
         return no_pool(cluster)
     flavors = {
         pod_set.name: [
-            desk.snapshot.facts.flavors[name]
+            planning.snapshot.facts.flavors[name]
             for name in sorted(set(option.flavors[pod_set.name].values()))
         ]
         for pod_set in form.pod_sets
     }
-    rivals = desk.snapshot.eligibility.rivals
-    room = desk.ledger.rooms[cluster]
-    wants = desk.wants(cluster, option, form)
+    rivals = planning.snapshot.eligibility.rivals
+    room = planning.ledger.rooms[cluster]
+    wants = planning.wants(cluster, option, form)
     refusal = no_pool(cluster)
     for pool in sorted(place.pools, key=_price):
         takes = [
@@ -55,11 +55,11 @@ def find_pool(
         ]
         if not any(takes):
             continue
-        if pool.is_doubtful and not desk.is_last_resort:
-            desk.has_passed_over = True
+        if pool.is_doubtful and not planning.is_last_resort:
+            planning.has_passed_over = True
             refusal = _out_of_stock(cluster, pool, 0)
             continue
-        left = desk.ledger.left_in_pool(cluster, pool.name)
+        left = planning.ledger.left_in_pool(cluster, pool.name)
         grown = pack_with_new_nodes(
             room, wants, pool, left=left, takes=takes, domain=workload.domain
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairway.core.model import Form, Workload
-from fairway.core.planning_round import Desk
+from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.provisioning.pools import Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
@@ -22,35 +22,39 @@ _RUN_SECONDS = 3600
 
 
 def prefers_provision(
-    desk: Desk, workload: Workload, form: Form, options: Sequence[Assignment], names: Sequence[str]
+    planning: PlanningRound,
+    workload: Workload,
+    form: Form,
+    options: Sequence[Assignment],
+    names: Sequence[str],
 ) -> bool:
     """Whether new nodes are cheaper than what the best victims would lose."""
     lost = [
         price
         for option in options
         for name in names
-        if (victims := find_victims(desk, workload, form, option, name)) is not None
-        and (price := _lost(desk, victims)) is not None
+        if (victims := find_victims(planning, workload, form, option, name)) is not None
+        and (price := _lost(planning, victims)) is not None
     ]
     bought = [
         price
         for option in options
         for name in names
-        if isinstance(nodes := find_pool(desk, workload, form, option, name), Provisioned)
-        and (price := _bought(desk, workload, name, nodes)) is not None
+        if isinstance(nodes := find_pool(planning, workload, form, option, name), Provisioned)
+        and (price := _bought(planning, workload, name, nodes)) is not None
     ]
     return bool(lost and bought) and min(bought) < min(lost)
 
 
-def _lost(desk: Desk, victims: Victims) -> int | None:
+def _lost(planning: PlanningRound, victims: Victims) -> int | None:
     """What the victims' lost run time was worth."""
     total = 0
     for victim in victims.victims:
-        held = desk.snapshot.facts.workloads[victim.key].held
+        held = planning.snapshot.facts.workloads[victim.key].held
         for placed in held.placed if held else ():
             for pods in placed.pods:
                 for (flavor, resource), amount in pods.usage().items():
-                    known = desk.snapshot.facts.flavors.get(flavor)
+                    known = planning.snapshot.facts.flavors.get(flavor)
                     price = known.prices.get(resource) if known else None
                     if price is None:
                         continue
@@ -58,9 +62,11 @@ def _lost(desk: Desk, victims: Victims) -> int | None:
     return total if total or all(not victim.lost_seconds for victim in victims.victims) else None
 
 
-def _bought(desk: Desk, workload: Workload, cluster: str, nodes: Provisioned) -> int | None:
+def _bought(
+    planning: PlanningRound, workload: Workload, cluster: str, nodes: Provisioned
+) -> int | None:
     """What the new nodes cost for as long as they are needed."""
-    pool = next(pool for pool in desk.cluster(cluster).pools if pool.name == nodes.pool)
+    pool = next(pool for pool in planning.cluster(cluster).pools if pool.name == nodes.pool)
     if pool.price_nanos is None:
         return None
     seconds = int(workload.run_seconds or workload.limit_seconds or _RUN_SECONDS)

@@ -118,7 +118,7 @@ PATCHES = (
     Patch(
         "a service that lost its replicas in this plan grows beside them",
         "cycle.py",
-        "            if workload.key in self.desk.preempted:",
+        "            if workload.key in self.planning.preempted:",
         "            if workload.key in self.seen:",
         "test_cycle.py",
     ),
@@ -168,7 +168,7 @@ PATCHES = (
     Patch(
         "somebody is a victim twice",
         "modes/gang.py",
-        "        desk.preempted.add(victim.key)\n",
+        "        planning.preempted.add(victim.key)\n",
         "",
         "../properties",
     ),
