@@ -23,13 +23,13 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    chains = Counter(_chain(item) for item in items)
+    chains = Counter(chain_of(item) for item in items)
     if SEED:
         places = {(_module(item), item.nodeid): random.Random(f"{SEED} {item.nodeid}").random()
                   for item in items}  # fmt: skip
         modules = {module: random.Random(f"{SEED} {module}").random() for module, _ in places}
         items.sort(key=lambda item: (modules[_module(item)], places[_module(item), item.nodeid]))
-    items.sort(key=lambda item: (_is_real(item), -chains[_chain(item)] if _chain(item) else 0))
+    items.sort(key=lambda item: (_is_real(item), -chains[chain_of(item)] if chain_of(item) else 0))
 
 
 def _is_real(item: pytest.Item) -> bool:
@@ -40,7 +40,7 @@ def _module(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0]
 
 
-def _chain(item: pytest.Item) -> str:
+def chain_of(item: pytest.Item) -> str:
     """The group whose tests one worker runs one after the other; empty for a test by itself."""
     group = item.get_closest_marker("xdist_group")
     return str(group.args[0]) if group is not None else ""

@@ -19,8 +19,7 @@ from fairway.api.reasons import Code, Reason
 from fairway.core.explain.reasons import warnings, warnings_for
 from fairway.core.model import Workload
 from fairway.core.modes import gang, gang_growth, service, sweep
-from fairway.core.modes.forms import full_usage
-from fairway.core.modes.gang import Outcome
+from fairway.core.modes.outcome import Outcome
 from fairway.core.modes.policy_clusters import choices
 from fairway.core.modes.return_home import returns, watch
 from fairway.core.modes.way_home import Homeward
@@ -188,17 +187,14 @@ class _Line:
         return reasons
 
 
-def _verdict(planning: PlanningRound, workload: Workload) -> Outcome:
-    """What is decided on a workload; who has nowhere else to go asks pools that may be empty."""
+def _decide(planning: PlanningRound, workload: Workload) -> Outcome:
+    """What is decided on a workload; pools that may be out of stock are the last resort."""
     decide = gang_growth.decide if workload.grows else _DECIDE[workload.mode]
-    planning.has_passed_over = False
-    verdict = decide(planning, workload)
-    if verdict.is_decided or not planning.has_passed_over:
-        return verdict
-    planning.is_last_resort = True
-    bolder = decide(planning, workload)
-    planning.is_last_resort = False
-    return bolder if bolder.is_decided else verdict
+    outcome = decide(planning, workload)
+    if outcome.is_decided or not outcome.has_passed_over:
+        return outcome
+    bolder = decide(planning, workload, is_last_resort=True)
+    return bolder if bolder.is_decided else outcome
 
 
 def plan(
@@ -216,7 +212,7 @@ def plan(
             if workload is None:
                 break
             planning.turn_to(workload)
-            line.tell(workload, _verdict(planning, workload))
+            line.tell(workload, _decide(planning, workload))
             decisions += 1
         is_done = workload is None or is_paused
         homeward = cursor.homeward
@@ -308,7 +304,7 @@ def _candidate(planning: PlanningRound, workload: Workload) -> Candidate:
     """A head in the contest of shares: with what it would be charged on its first flavor."""
     form = workload.forms[0]
     options = planning.assignments(workload, form)
-    usage = full_usage(form, options[0]) if options else {}
+    usage = options[0].full_usage(form) if options else {}
     return Candidate(
         key=workload.key,
         priority=workload.priority,

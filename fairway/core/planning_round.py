@@ -30,6 +30,7 @@ from fairway.core.model import (
 )
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.packing.pack import Want
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.preemption.handover import Leaving
 from fairway.core.quota.flavors import Assignment, assignments, groups_of
 from fairway.core.quota.limits import total_of
@@ -60,9 +61,6 @@ class PlanningRound:
         self.leaving = Leaving(snapshot)  # what they leave
         self.changed: set[str] = set()  # who held something and got more or less of it: no victims
         self.holders: Holders | None = None  # gathered by `holders` when first asked for
-        self.asking: Workload | None = None  # whom the planner looks at
-        self.is_last_resort = False  # whether pools that may be out of stock are asked
-        self.has_passed_over = False  # whether one was not asked for that
         self._candidates: dict[Hashable, Candidates] = {}
         self._assignments: dict[str, _Assignments] = {}  # by queue
         self._by_groups: dict[tuple[ResourceGroup, ...], _Assignments] = {}
@@ -76,8 +74,7 @@ class PlanningRound:
         self.reservations = Reservations(self)
 
     def turn_to(self, workload: Workload) -> None:
-        """From now on questions are asked for this workload: what is kept for others counts."""
-        self.asking = workload
+        """Another workload is looked at."""
         self.leaving.turn_to(workload)
         self.reservations.forget_asked()
 
@@ -117,24 +114,20 @@ class PlanningRound:
             known[1][form.likeness] = result
         return result
 
-    def wants(
-        self, cluster: str, assignment: Assignment, form: Form, *, is_bare: bool = False
-    ) -> list[Want]:
-        """The pods of a form, with the nodes of a cluster that each set may use.
-
-        Nodes kept for others are left out, unless the bare truth is asked for.
-        """
-        wants = self._wants(cluster, assignment, form)
-        if is_bare or self.asking is None or not self.reservations:
+    def wants(self, cluster: str, request: PlacementRequest) -> list[Want]:
+        """The pods of a request, with the nodes that each set may use: none kept for others."""
+        wants = self.bare_wants(cluster, request.assignment, request.form)
+        if not self.reservations:
             return wants
-        kept = self.reservations.kept_nodes(self.asking, cluster, assignment)
+        kept = self.reservations.kept_nodes(request.workload, cluster, request.assignment)
         if kept is None:
             return wants
         return [
             replace(want, mask=None if want.mask is None else want.mask & ~kept) for want in wants
         ]
 
-    def _wants(self, cluster: str, assignment: Assignment, form: Form) -> list[Want]:
+    def bare_wants(self, cluster: str, assignment: Assignment, form: Form) -> list[Want]:
+        """The pods of a form, with the nodes that each set may use, whoever they are kept for."""
         return [
             Want(
                 name=pod_set.name,
@@ -169,12 +162,6 @@ class PlanningRound:
         """Charges what a workload gets to its queue and its user."""
         self.ledger.charge(workload.queue, usage)
         self.claims.add(workload.queue, workload.user, usage)
-
-    def user_may_have(self, workload: Workload, usage: Usage) -> bool:
-        """Whether the user's limits allow so much more."""
-        total = total_of(usage)
-        left = self.claims.left_for_user(workload)
-        return all(total.get(resource, 0) <= more for resource, (more, _) in left.items())
 
     def copies(self, workload: Workload, usage: Usage, *, may_borrow: bool = True) -> int | None:
         """How many times so much the queue and the user may still have; None: no limit."""

@@ -21,6 +21,7 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Nodes, label_column
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.snapshot import Facts, Settings, Snapshot
@@ -179,7 +180,8 @@ def victims_of(planning: PlanningRound, key: str, where: str = "") -> Victims | 
     """Whom a waiting workload would preempt."""
     workload = planning.snapshot.facts.workloads[key]
     form = workload.forms[0]
-    return find_victims(planning, workload, form, planning.assignments(workload, form)[0], where)
+    request = PlacementRequest(workload, form, planning.assignments(workload, form)[0])
+    return find_victims(planning, request, where)
 
 
 def keys_of(found: Victims | None) -> list[str] | None:

@@ -430,6 +430,76 @@ PRICES = {
 }  # fmt: skip
 
 
+# Every rule of the ladder in every mode.
+SERVICE, SWEEP = {"mode": "Divided", "replicas": 4}, {"mode": "Independent", "tasks": {"count": 4}}
+_SAVING = [
+    A100, queue("root"),
+    queue("q", quotas={"h100": 2, "a100": 4}, parent="root",
+          fungibility={"whenCanBorrow": "TryNextFlavor"}),
+    queue("other", 8, parent="root"), EAST, cluster("west", 8, model="a100"),
+]  # fmt: skip
+_TWO_FORMS = {
+    "flavors": ["h100"], "waited": 601,
+    "alternatives": [{"name": "slow", "afterSeconds": 600, "flavors": ["a100"]}],
+}  # fmt: skip
+_ON_A100 = [A100, queue("q", quotas={"h100": 8, "a100": 16}), cluster("east", 8, model="a100")]
+_FULL = [
+    flavor("h100", prices={"nvidia.com/gpu": "4"}),
+    queue("q", 64, preemption={"withinQueue": "LowerPriority"}),
+    cluster("east", 8, pools=[pool("p", 8, stock=1, pricePerHour="10")]),
+    policy("thrifty", weighPrice=True),
+    workload("low", "q", count=8, running="east", since=36000),
+]  # fmt: skip
+
+LADDER = {
+    "a gang takes the next flavor before it borrows": (
+        [*_SAVING, workload("w", "q", count=4)],
+        ["w starts in west:4@a100"],
+    ),
+    "a service takes what is its queue's own of each flavor before it borrows": (
+        [*_SAVING, workload("w", "q", **SERVICE)],
+        ["w starts in east:2@h100 + west:2@a100"],
+    ),
+    "and borrows what is left then": (
+        [*_SAVING, workload("w", "q", mode="Divided", replicas=8)],
+        ["w starts in east:4@h100 + west:4@a100"],
+    ),
+    "a sweep takes what is its queue's own of each flavor before it borrows": (
+        [*_SAVING, workload("w", "q", **SWEEP)],
+        ["w starts in east:2@h100 + west:2@a100"],
+    ),
+    "a service that fits in no other form takes the alternative": (
+        [*_ON_A100, workload("w", "q", **SERVICE, **_TWO_FORMS)],
+        ["w starts as slow in east:4@a100"],
+    ),
+    "a sweep that fits in no other form takes the alternative": (
+        [*_ON_A100, workload("w", "q", **SWEEP, **_TWO_FORMS)],
+        ["w starts as slow in east:4@a100"],
+    ),
+    "a service that has replicas keeps its form": (
+        [*_ON_A100, cluster("west", 2), workload("w", "q", **SERVICE, **_TWO_FORMS)],
+        ["w starts in west:2@h100", "w waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "a service waits for the time of its alternative": (
+        [*_ON_A100, workload("w", "q", **SERVICE, **{**_TWO_FORMS, "waited": 599})],
+        ["w waits: DoesNotFit, NoVictims, NoPool, HoldingOut, PartlyPlaced"],
+    ),
+    "a service buys nodes where they are cheaper than what a victim would lose": (
+        [*_FULL, workload("w", "q", priority=1, policy="thrifty", **SERVICE)],
+        ["w gets 1 of east/p", "w starts in east:4@h100"],
+    ),
+    "a sweep buys nodes where they are cheaper than what a victim would lose": (
+        [*_FULL, workload("w", "q", priority=1, policy="thrifty", **SWEEP)],
+        ["w gets 1 of east/p", "w starts in east:4@h100"],
+    ),
+    "a service for which no cluster may be used says so": (
+        [queue("q", 8), EAST, policy("none", ["nowhere"]),
+         workload("w", "q", policy="none", **SERVICE)],
+        ["w waits: NotSelected, NoCluster, PartlyPlaced"],
+    ),
+}  # fmt: skip
+
+
 def _rows(*tables: dict) -> list:
     return [
         pytest.param(objects, want, id=sentence)
@@ -438,7 +508,7 @@ def _rows(*tables: dict) -> list:
     ]
 
 
-ROWS = _rows(QUOTA, OVERLAPS, ORDER, WHERE, MODES, RUNGS, HOMECOMING, PRICES)
+ROWS = _rows(QUOTA, OVERLAPS, ORDER, WHERE, MODES, RUNGS, HOMECOMING, PRICES, LADDER)
 
 
 @pytest.mark.parametrize(("objects", "want"), ROWS)

@@ -21,6 +21,7 @@ import pytest
 from fairway.core.model import Held, Placed, PlacedPods, PreemptionRules, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import find_victims
 from fairway.core.snapshot import precedence
@@ -105,19 +106,18 @@ class Fleet:
             {pod_set.name: pod_set.count for pod_set in form.pod_sets},
             {pod_set.name: pod_set.shape for pod_set in form.pod_sets},
         )
+        request = PlacementRequest(workload, form, option)
         places = [cluster.name for cluster in self.clusters] or [""]
         if planning.ledger.tree.fits(workload.queue, usage):
             for place in places:
                 if not place:
                     self._start(planning, workload, place, None)
                     return True
-                packed = pack.pack(
-                    planning.ledger.rooms[place], planning.wants(place, option, form)
-                )
+                packed = pack.pack(planning.ledger.rooms[place], planning.wants(place, request))
                 if isinstance(packed, pack.Packed):
                     self._start(planning, workload, place, packed)
                     return True
-        options = [find_victims(planning, workload, form, option, place) for place in places]
+        options = [find_victims(planning, request, place) for place in places]
         found = min(
             (option for option in options if option is not None), key=lambda x: x.harm, default=None
         )

@@ -177,14 +177,19 @@ class Fleet:
     """A hub and its members, each from the moment at which somebody asks for it."""
 
     def __init__(self, folder: Path, say: binaries.Say, stack: contextlib.ExitStack) -> None:
-        self._folder = folder
+        self._root = folder
+        self._runs = 0
         self._say = say
-        self._stack = stack
+        self._started = stack.enter_context(contextlib.ExitStack())
         # Threads stay until all has ended: what they started would end with them.
         self._threads = stack.enter_context(ThreadPoolExecutor(1 + len(MEMBERS)))
         self._hub: control_plane.ControlPlane | None = None
         self._members: dict[str, Member] = {}
         self.members = Members(self)
+
+    @property
+    def _folder(self) -> Path:
+        return self._root / str(self._runs)
 
     @property
     def hub(self) -> control_plane.ControlPlane:
@@ -199,6 +204,7 @@ class Fleet:
     def start(self, *names: str, has_hub: bool = True) -> None:
         """Starts what is not there yet, all at once."""
         own = self._folder / "hub"
+        self._folder.mkdir(exist_ok=True)
         hub = None
         if has_hub and self._hub is None:
             own.mkdir()
@@ -209,9 +215,16 @@ class Fleet:
             if name in names and name not in self._members
         }
         for name, value in started.items():
-            self._members[name] = _kept(self._stack, value.result())
+            self._members[name] = _kept(self._started, value.result())
         if hub is not None:
-            self._hub = _kept(self._stack, hub.result())
+            self._hub = _kept(self._started, hub.result())
+
+    def stop(self) -> None:
+        """Ends all that runs; who asks again has it started anew, with nothing in it."""
+        self._started.close()
+        self._hub = None
+        self._members.clear()
+        self._runs += 1
 
 
 class Members(Mapping[str, Member]):

@@ -22,8 +22,8 @@ from fairway.core.explain.shortfalls import with_shortfalls
 from fairway.core.forecast.ever_possible import impossible
 from fairway.core.forecast.starts import Expected, forecast, heads
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
-from fairway.core.modes.forms import full_usage
 from fairway.core.packing import pack
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Admit, Plan
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment, groups_of
@@ -138,9 +138,7 @@ def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanati
     if not options:
         return base
     option = options[0]
-    quota = [
-        quota_reason(planning, workload, full_usage(form, option), option) for option in options
-    ]
+    quota = [quota_reason(planning, PlacementRequest(workload, form, option)) for option in options]
     is_short = all(reason is not None and reason.code == Code.QUOTA_EXCEEDED for reason in quota)
     places = _places(planning, workload, form, options)
     groups = tuple(name for name, _ in planning.candidates(workload).groups)
@@ -199,8 +197,9 @@ def _places(
     full = _amount(form, resource, {pod_set.name: pod_set.count for pod_set in form.pod_sets})
     best: dict[str, tuple[tuple[bool, int, int], Nearest]] = {}
     for order, option in enumerate(options):
+        request = PlacementRequest(workload, form, option)
         for cluster in planning.candidates(workload).allowed:
-            room, wants = planning.ledger.rooms[cluster], planning.wants(cluster, option, form)
+            room, wants = planning.ledger.rooms[cluster], planning.wants(cluster, request)
             fits = isinstance(pack.pack(room, wants, workload.domain), pack.Packed)
             counts = {
                 want.name: min(want.count, pack.count(room, want.shape, want.mask))
@@ -325,7 +324,7 @@ def _more_quota(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
     facts = trial.facts
     planning, form = PlanningRound(Snapshot(facts)), workload.forms[0]
     for option in planning.assignments(workload, form):
-        usage = full_usage(form, option)
+        usage = option.full_usage(form)
         missing = planning.ledger.tree.shortfall(workload.queue, usage)
         if not missing:
             continue

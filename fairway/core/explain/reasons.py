@@ -27,8 +27,9 @@ from fairway.core.clusters.candidates import (
     Refusal,
     Tainted,
 )
-from fairway.core.model import Form, Usage, Workload, unit_nanos
+from fairway.core.model import Usage, Workload, unit_nanos
 from fairway.core.packing import pack
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 from fairway.core.quota.limits import total_of
@@ -127,53 +128,52 @@ def _describe(parts: Iterable[Reason | Unread | tuple[Reason, ...]]) -> Iterator
             yield from part.reasons()
 
 
-def quota_reason(
-    planning: PlanningRound, workload: Workload, usage: Usage, option: Assignment
-) -> Reason | None:
+def quota_reason(planning: PlanningRound, request: PlacementRequest) -> Reason | None:
     """Why the queue does not allow so much now; none where it does."""
+    workload, usage = request.workload, request.usage
     tree, queue = planning.ledger.tree, workload.queue
     missing = {} if tree.fits(queue, usage) else tree.shortfall(queue, usage)
     if not missing and not workload.preemptible and tree.borrow_level(queue, usage) > 0:
         missing = {pair: amount for pair, amount in usage.items() if tree.covers(queue, pair[1])}
     if not missing:
-        return user_reason(planning, workload, usage) or _kept_quota(
-            planning, workload, usage, option
-        )
+        return user_reason(planning, request) or _kept_quota(planning, request)
     never = {
         pair: usage[pair] - tree.potential_available(queue, pair)
         for pair in missing
         if usage[pair] > tree.potential_available(queue, pair)
     }
-    code = Code.QUOTA_TOO_SMALL if never else Code.QUOTA_EXCEEDED
     return Reason(
-        code=code,
+        code=Code.QUOTA_TOO_SMALL if never else Code.QUOTA_EXCEEDED,
         queue=queue,
-        flavor=",".join(option.names),
+        flavor=request.flavor,
         short=in_nanos(never or missing),
     )
 
 
-def user_reason(planning: PlanningRound, workload: Workload, usage: Usage) -> Reason | None:
+def user_reason(planning: PlanningRound, request: PlacementRequest) -> Reason | None:
     """Why the user may not have so much more."""
+    workload = request.workload
     allowed = planning.claims.left_for_user(workload)
-    total = total_of(usage) if allowed else {}
+    total = total_of(request.usage) if allowed else {}
     for resource, (left, queue) in sorted(allowed.items()):
         if total.get(resource, 0) > left:
             return Reason(code=Code.USER_LIMIT_EXCEEDED, queue=queue, other=workload.user)
     return None
 
 
-def _kept_quota(
-    planning: PlanningRound, workload: Workload, usage: Usage, option: Assignment
-) -> Reason | None:
-    """Why the queue keeps its quota: for one who holds a place and comes before."""
+def _kept_quota(planning: PlanningRound, request: PlacementRequest) -> Reason | None:
+    """Why the queue keeps its quota: for a workload that holds a place and comes before."""
     if not planning.reservations:
         return None
-    hold = planning.reservations.quota_keeper(workload, usage, option)
+    hold = planning.reservations.quota_keeper(request)
     if hold is None:
         return None
-    flavor, other = ",".join(option.names), hold.workload.key
-    return Reason(code=Code.RESERVED, queue=workload.queue, flavor=flavor, other=other)
+    return Reason(
+        code=Code.RESERVED,
+        queue=request.workload.queue,
+        flavor=request.flavor,
+        other=hold.workload.key,
+    )
 
 
 def in_nanos(amounts: Usage) -> tuple[tuple[str, int], ...]:
@@ -243,17 +243,12 @@ class MayNotUse:
 
 
 def kept_reason(
-    planning: PlanningRound,
-    workload: Workload,
-    form: Form,
-    option: Assignment,
-    place: tuple[str, str],
+    planning: PlanningRound, request: PlacementRequest, group: str, cluster: str
 ) -> Reason | None:
-    """For whom the room is kept that a workload would fit in; none: it would not anyway."""
-    group, cluster = place
+    """For whom the room is kept that a request would fit in; none: it would not anyway."""
     if not planning.reservations:
         return None
-    hold = planning.reservations.keeper(workload, cluster, option, form)
+    hold = planning.reservations.keeper(request, cluster)
     if hold is None:
         return None
     return Reason(
@@ -261,10 +256,52 @@ def kept_reason(
         cluster=cluster,
         group=group,
         rung="Idle",
-        flavor=",".join(option.names),
+        flavor=request.flavor,
         other=hold.workload.key,
         until=hold.spot.starts_at if hold.spot is not None else 0.0,
     )
+
+
+def no_room_for_more(
+    planning: PlanningRound,
+    request: PlacementRequest,
+    group: str,
+    clusters: Sequence[str],
+    missing: int,
+) -> NoRoomForMore:
+    """Clusters without room for so many more replicas or tasks, as they are now."""
+    kept = {
+        name: reason
+        for name in (clusters if planning.reservations else ())
+        if (reason := kept_reason(planning, request, group, name)) is not None
+    }
+    pods = request.form.pod_sets[0]
+    return NoRoomForMore(
+        group=group,
+        flavor=request.flavor,
+        pod_set=pods.name,
+        count=pods.count * missing,
+        clusters=clusters,
+        kept=kept,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoRoomForMore:
+    """Clusters of a group that have no room for what a service or a sweep still lacks."""
+
+    group: str
+    flavor: str
+    pod_set: str
+    count: int
+    clusters: Sequence[str]
+    kept: Mapping[str, Reason]  # where room is kept for others
+
+    def reasons(self) -> Iterator[Reason]:
+        for name in self.clusters:
+            yield self.kept.get(name) or no_room(
+                name, self.group, self.flavor, self.pod_set, self.count
+            )
 
 
 def shortage_reason(

@@ -51,7 +51,7 @@ class _Shortfalls:
     """Asks each question once: many workloads are alike."""
 
     def __init__(self, facts: Facts) -> None:
-        self._desk = PlanningRound(Snapshot(facts))
+        self._planning = PlanningRound(Snapshot(facts))
         self._known: dict[Hashable, Reason] = {}
 
     def of(self, workload: Workload, reasons: Sequence[Reason]) -> tuple[Reason, ...]:
@@ -70,17 +70,17 @@ class _Shortfalls:
         return known
 
     def _room(self, reason: Reason) -> Room:
-        return self._desk.ledger.rooms[reason.cluster]
+        return self._planning.ledger.rooms[reason.cluster]
 
     def _wants(self, workload: Workload, reason: Reason) -> Iterator[Want]:
         """What a reason speaks of: pods of a set of the first form that has these flavors."""
-        if reason.cluster not in self._desk.ledger.rooms:
+        if reason.cluster not in self._planning.ledger.rooms:
             return
         for form in workload.forms:
             whole = form if workload.mode == "Gang" else _copies(form, reason)
-            for option in self._desk.assignments(workload, form):
+            for option in self._planning.assignments(workload, form):
                 if ",".join(option.names) == reason.flavor:
-                    for want in self._desk.wants(reason.cluster, option, whole, is_bare=True):
+                    for want in self._planning.bare_wants(reason.cluster, option, whole):
                         if want.name == reason.pod_set:
                             yield want
 

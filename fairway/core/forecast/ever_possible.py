@@ -15,12 +15,11 @@ import numpy as np
 from fairway.api.reasons import Code, Reason
 from fairway.core.explain.reasons import quota_reason
 from fairway.core.model import Form, Workload
-from fairway.core.modes.forms import full_usage
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
-from fairway.core.provisioning.pools import find_pool
-from fairway.core.quota.flavors import Assignment
+from fairway.core.provisioning.pools import Provisioned, find_pool
 from fairway.core.snapshot import Facts, Snapshot
 
 _NODES_ENOUGH = 1_000_000  # of a pool
@@ -28,10 +27,10 @@ _NODES_ENOUGH = 1_000_000  # of a pool
 
 def impossible(facts: Facts, workload: Workload) -> Reason | None:
     """Why a workload can never start as things are; none where it can, or nobody knows."""
-    return never_starts(empty_desk(facts), workload)
+    return never_starts(empty_round(facts), workload)
 
 
-def empty_desk(facts: Facts) -> PlanningRound:
+def empty_round(facts: Facts) -> PlanningRound:
     """A fleet on which nothing runs; for many questions of `never_starts`."""
     clusters = {name: _open(cluster) for name, cluster in facts.clusters.items()}
     return PlanningRound(Snapshot(replace(facts, clusters=clusters, workloads={}, strays={})))
@@ -47,10 +46,11 @@ def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
     reasons: list[Reason] = []
     for form in _least(workload):
         for option in planning.assignments(lasting, form):
-            reason = quota_reason(planning, lasting, full_usage(form, option), option)
+            request = PlacementRequest(lasting, form, option)
+            reason = quota_reason(planning, request)
             if reason is not None:
                 reasons.append(_for_ever(reason))
-            elif not planning.has_clusters or _has_room(planning, lasting, form, option):
+            elif not planning.has_clusters or _has_room(planning, request):
                 return None
             else:
                 reasons.append(Reason(code=Code.IMPOSSIBLE, flavor=",".join(option.names)))
@@ -81,14 +81,15 @@ def _least(workload: Workload) -> Iterator[Form]:
         yield replace(form, pod_sets=tuple(pod_sets))
 
 
-def _has_room(planning: PlanningRound, workload: Workload, form: Form, option: Assignment) -> bool:
+def _has_room(planning: PlanningRound, request: PlacementRequest) -> bool:
+    workload = request.workload
     for cluster in planning.candidates(workload).allowed:
-        wants = planning.wants(cluster, option, form)
+        wants = planning.wants(cluster, request)
         if isinstance(
             pack.pack(planning.ledger.rooms[cluster], wants, workload.domain), pack.Packed
         ):
             return True
-        if not isinstance(find_pool(planning, workload, form, option, cluster), Reason):
+        if isinstance(find_pool(planning, request, cluster), Provisioned):
             return True
     return False
 

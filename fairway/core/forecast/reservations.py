@@ -28,9 +28,10 @@ import numpy as np
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.forecast.future_room import Future, Started
-from fairway.core.model import Form, Usage, Workload
+from fairway.core.model import Form, Workload
 from fairway.core.nodes import Mask
 from fairway.core.packing import pack
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Reservation
 from fairway.core.quota.flavors import Assignment
 
@@ -79,7 +80,7 @@ class Reservations:
     """Who holds a place, while one plan is made."""
 
     def __init__(self, planning: PlanningRound) -> None:
-        self._desk = planning
+        self._planning = planning
         self._settings = planning.snapshot.facts.settings
         self._looks = LOOKS_MAX
         self._holds: dict[str, Hold] = {}  # by workload, in order of rank
@@ -126,15 +127,14 @@ class Reservations:
         """Another workload is looked at: what was asked for the last one is not needed."""
         self._asked.clear()
 
-    def keeper(
-        self, workload: Workload, cluster: str, option: Assignment, form: Form
-    ) -> Hold | None:
-        """For whom the nodes are kept on which a workload would fit; none: it would not anyway."""
+    def keeper(self, request: PlacementRequest, cluster: str) -> Hold | None:
+        """For whom the nodes are kept on which a request would fit; none: it would not anyway."""
+        workload, option = request.workload, request.assignment
         holds = self.kept_from(workload, cluster, option)
         if not holds:
             return None
-        room = self._desk.ledger.rooms[cluster]
-        wants = self._desk.wants(cluster, option, form, is_bare=True)
+        room = self._planning.ledger.rooms[cluster]
+        wants = self._planning.bare_wants(cluster, option, request.form)
         packed = pack.pack(room, wants, workload.domain)
         if isinstance(packed, pack.Shortage):
             return None
@@ -144,12 +144,13 @@ class Reservations:
                 return hold
         return holds[0]
 
-    def quota_keeper(self, workload: Workload, usage: Usage, option: Assignment) -> Hold | None:
-        """Who of the same queue could not start any more if a workload took so much."""
+    def quota_keeper(self, request: PlacementRequest) -> Hold | None:
+        """Who of the same queue could not start any more if a request were granted."""
+        workload, usage, option = request.workload, request.usage, request.assignment
         for hold in list(self._holds.values()):
             if hold.workload.queue != workload.queue or hold.workload.key == workload.key:
                 continue
-            tree, needs = self._desk.ledger.tree, hold.usage()
+            tree, needs = self._planning.ledger.tree, hold.usage()
             for pair, amount in usage.items():
                 available = tree.available(workload.queue, pair)
                 is_tight = needs.get(pair, 0) <= available < needs.get(pair, 0) + amount
@@ -222,20 +223,20 @@ class Reservations:
     # Who may hold, and where.
 
     def _may_hold(self, workload: Workload) -> bool:
-        waited = self._desk.now - workload.queued_at
+        waited = self._planning.now - workload.queued_at
         return (
             self._settings.reserves
             and workload.mode == "Gang"
             and workload.held is None
-            and workload.not_before <= self._desk.now
+            and workload.not_before <= self._planning.now
             and not workload.is_held
             and not workload.refused_by
             and waited >= self._settings.reserve_after_seconds
         )
 
     def _kept_from_before(self) -> Iterable[Hold]:
-        facts = self._desk.snapshot.facts
-        for key in self._desk.snapshot.reserving:
+        facts = self._planning.snapshot.facts
+        for key in self._planning.snapshot.reserving:
             workload = facts.workloads[key]
             if workload.reservation is None or not self._may_hold(workload):
                 continue
@@ -267,7 +268,7 @@ class Reservations:
     def _options(self, workload: Workload) -> list[tuple[Form, Assignment]]:
         """The first form whose time has come, with each of its flavors."""
         form = workload.forms[0]
-        return [(form, option) for option in self._desk.assignments(workload, form)]
+        return [(form, option) for option in self._planning.assignments(workload, form)]
 
     def _hold(self, workload: Workload, cluster: str, form: Form, option: Assignment) -> Hold:
         rank = self.rank(workload)
@@ -275,7 +276,7 @@ class Reservations:
 
     def rank(self, workload: Workload) -> Rank:
         """The order among those who wait, whatever the shares are."""
-        snapshot = self._desk.snapshot
+        snapshot = self._planning.snapshot
         path = [workload.queue, *snapshot.tree.ancestors(workload.queue)]
         priorities = tuple(-snapshot.facts.queues[name].priority for name in reversed(path))
         return (priorities, -workload.priority, workload.queued_at, workload.key)
@@ -315,9 +316,9 @@ class Reservations:
         """The start and the nodes of a holder, next to those who come before it."""
         if hold.is_known:
             return hold.spot
-        planning, workload, cluster = self._desk, hold.workload, hold.cluster
+        planning, workload, cluster = self._planning, hold.workload, hold.cluster
         kept = self.kept_nodes(workload, cluster, hold.option)
-        wants = planning.wants(cluster, hold.option, hold.form, is_bare=True)
+        wants = planning.bare_wants(cluster, hold.option, hold.form)
         if kept is not None:
             wants = [
                 with_changes(want, mask=None if want.mask is None else want.mask & ~kept)
@@ -335,21 +336,21 @@ class Reservations:
 
     def _future(self, cluster: str) -> Future:
         started = self._started.get(cluster, [])
-        state = (len(started), len(self._desk.preempted))
+        state = (len(started), len(self._planning.preempted))
         if state == (0, 0):
             return self._future_as_it_stands(cluster)
         known = self._futures.get(cluster)
         if known is None or known[:2] != state:
-            known = (*state, Future(self._desk, cluster, started))
+            known = (*state, Future(self._planning, cluster, started))
             self._futures[cluster] = known
         return known[2]
 
     def _future_as_it_stands(self, cluster: str) -> Future:
         """Where the plan has changed nothing yet: the same for every plan of a snapshot."""
-        futures = self._desk.snapshot.futures
+        futures = self._planning.snapshot.futures
         future = futures.get(cluster)
         if future is None:
-            future = futures[cluster] = Future(self._desk, cluster, [])
+            future = futures[cluster] = Future(self._planning, cluster, [])
         return future
 
     def _is_kept_from(self, hold: Hold, workload: Workload, option: Assignment) -> bool:
@@ -362,10 +363,10 @@ class Reservations:
             return True
         limit = workload.limit_seconds
         if limit is not None and workload.mode != "Divided":
-            ends_in_time = self._desk.now + limit <= spot.starts_at
+            ends_in_time = self._planning.now + limit <= spot.starts_at
         else:
             ends_in_time = False
-        return not ends_in_time and not could_preempt(self._desk, hold, workload, option)
+        return not ends_in_time and not could_preempt(self._planning, hold, workload, option)
 
 
 def could_preempt(

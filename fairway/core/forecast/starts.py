@@ -20,7 +20,7 @@ from typing import Final
 
 from fairway.api.reasons import Reason
 from fairway.core.cycle import plan
-from fairway.core.forecast.ever_possible import empty_desk, impossible, never_starts
+from fairway.core.forecast.ever_possible import empty_round, impossible, never_starts
 from fairway.core.forecast.run_ends import EARLY, LATE, LIKELY, Reckoning, end_of
 from fairway.core.model import Placed, Workload
 from fairway.core.modes.task_numbers import numbers_of, ranges
@@ -71,7 +71,7 @@ def forecast(
     facts = heads(facts, facts.settings.forecast_depth if depth is None else depth)
     waiting = sorted(key for key, workload in facts.workloads.items() if workload.is_waiting)
     result: dict[str, Expected] = {}
-    empty = empty_desk(facts)
+    empty = empty_round(facts)
     for key in waiting:
         never = never_starts(empty, facts.workloads[key])
         if never is not None:

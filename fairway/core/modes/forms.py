@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairway.core.model import Form, PlacedPods, Usage
-from fairway.core.quota.flavors import Assignment
+from fairway.core.model import Form, PlacedPods
 
 
 def times(form: Form, count: int) -> Form:
@@ -26,11 +25,6 @@ def times(form: Form, count: int) -> Form:
             for pod_set in form.pod_sets
         ),
     )
-
-
-def full_usage(form: Form, option: Assignment) -> Usage:
-    """What all pods of a form are charged to quota on some flavors; not to be written to."""
-    return option.full_usage(form)
 
 
 def together(before: PlacedPods | None, after: PlacedPods) -> PlacedPods:

@@ -1,171 +1,114 @@
 """Gangs: all pods of a workload, or none, in one cluster.
 
-The search goes form by form (the first, then alternatives whose time has come), up the ladder of
-(group, rung), flavor by flavor in the queue's order, and cluster by cluster from the best. What is
-tried and refused is a reason. A gang that may shrink does so only when nothing else helped.
+Flavor by flavor in the queue's order, and cluster by cluster from the best. A gang whose members
+may be apart is split over clusters before anybody yields to it; one that may shrink does so only
+when nothing else helped. Without any cluster, quota alone decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import BalancedOrder, Totals
-from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.explain.reasons import (
-    MayNotUse,
     NoPools,
     NoRoom,
-    Reasons,
     kept_reason,
     quota_reason,
     shortage_reason,
     user_reason,
 )
-from fairway.core.forecast.future_room import Started
-from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
-from fairway.core.modes.forms import full_usage
+from fairway.core.model import Form, Workload
+from fairway.core.modes.allocation import charge, evict, placed_of, provision
 from fairway.core.modes.gang_sizes import most_of
 from fairway.core.modes.gang_split import can_split, split
+from fairway.core.modes.ladder import LadderStep, borrows_last, climb, forms_due
+from fairway.core.modes.outcome import Outcome
 from fairway.core.packing import pack
-from fairway.core.plan import Admit, Preempt, Provision, Step
+from fairway.core.placement_request import PlacementRequest
+from fairway.core.plan import Admit
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.preemption.freed_bounds import clusters_to_search
-from fairway.core.preemption.handover import queue_of
-from fairway.core.provisioning.pools import find_pool
-from fairway.core.provisioning.price import prefers_provision
+from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
 
 
+def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool = False) -> Outcome:
+    """Finds a place for a gang; what it takes stays charged in the ledger."""
+    outcome = Outcome()
+    for form in forms_due(planning, workload, outcome):
+        gang = _Gang(planning, workload, form, is_last_resort)
+        if planning.has_clusters:
+            climb(gang, outcome)
+        else:
+            gang.take_quota(outcome)
+        if gang.is_placed:
+            return outcome
+    for form in forms_due(planning, workload, Outcome()):
+        if _is_elastic(form) and _shrink(planning, workload, form, outcome):
+            return outcome
+    return outcome
+
+
 @dataclass(slots=True)
-class Outcome:
-    """What was decided on a workload: steps, or the reasons why there are none."""
+class _Gang:
+    """A gang in one form, on its way up the ladder."""
 
-    steps: list[Step] = field(default_factory=list)
-    reasons: Reasons = field(default_factory=Reasons)
-
-    @property
-    def is_decided(self) -> bool:
-        return bool(self.steps)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """A form on one step of the ladder: whose it is, its flavors, and the clusters of the group."""
-
+    planning: PlanningRound
     workload: Workload
     form: Form
-    options: list[Assignment]
-    group: str
-    clusters: Names
+    is_last_resort: bool = False
+    is_placed: bool = False
 
+    def wants(self, rung: Rung) -> bool:
+        del rung
+        return not self.is_placed
 
-def decide(planning: PlanningRound, workload: Workload) -> Outcome:
-    """Finds a place for a gang; what it takes stays charged in the ledger."""
-    verdict = Outcome()
-    for form in _forms(planning, workload, verdict):
-        if _climb(planning, workload, form, verdict):
-            return verdict
-    for form in _forms(planning, workload, Outcome()):
-        if _is_elastic(form) and _shrink(planning, workload, form, verdict):
-            return verdict
-    return verdict
+    def victims(self, cluster: str, option: Assignment) -> Victims | None:
+        return find_victims(self.planning, self._request(option), cluster)
 
+    def new_nodes(self, cluster: str, option: Assignment) -> Provisioned | NoNodes:
+        request = self._request(option)
+        return find_pool(self.planning, request, cluster, is_last_resort=self.is_last_resort)
 
-def _forms(planning: PlanningRound, workload: Workload, verdict: Outcome) -> Iterator[Form]:
-    """The forms whose time has come."""
-    waited = max(0.0, planning.now - workload.queued_at)
-    for form in workload.forms:
-        if form.after_seconds <= waited:
-            yield form
-        else:
-            until = workload.queued_at + form.after_seconds
-            verdict.reasons.append(Reason(code=Code.HOLDING_OUT, other=form.name, until=until))
+    def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
+        """Takes what nobody uses, in one cluster or, where it may be split, in several."""
+        for option in self._by_preference(step.options):
+            request = self._request(option)
+            reason = quota_reason(self.planning, request)
+            if reason is not None:
+                outcome.reasons.append(reason)
+            else:
+                self._take_room(request, step, outcome)
+            if self.is_placed:
+                return
+        if can_split(self.workload, self.form):
+            self._take_parts(step, outcome)
 
-
-def _is_elastic(form: Form) -> bool:
-    return any(pod_set.least < pod_set.count for pod_set in form.pod_sets)
-
-
-def _climb(planning: PlanningRound, workload: Workload, form: Form, verdict: Outcome) -> bool:
-    """Tries a form on every step of the ladder."""
-    options = planning.assignments(workload, form)
-    if not options:
-        verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
-        return False
-    if not planning.has_clusters:
-        return _by_quota_alone(planning, workload, form, options, verdict)
-    candidates = planning.candidates(workload)
-    if candidates.refused:
-        verdict.reasons.later(MayNotUse(refused=candidates.refused))
-    if not candidates.allowed:
-        verdict.reasons.append(Reason(code=Code.NO_CLUSTER))
-        return False
-    policy = planning.snapshot.policy(workload)
-    groups = tuple(name for name, _ in candidates.groups)
-    is_any_tried = False
-    for group, rung in ladder(policy, groups):
-        names = candidates.in_group(group)
-        if not names:
-            continue
-        is_any_tried = True
-        attempt = Attempt(
-            workload=workload, form=form, options=options, group=group, clusters=names
-        )
-        if (
-            rung == "Preempt"
-            and policy.weighs_price
-            and planning.stopped_by("Provision") is None
-            and prefers_provision(planning, workload, form, options, names)
-            and _provision(planning, attempt, verdict)
-        ):
-            return True
-        stopped = planning.stopped_by(rung)
-        if stopped is not None:
-            verdict.reasons.append(stopped)
-            continue
-        if _RUNGS[rung](planning, attempt, verdict):
-            return True
-        if rung == "Idle" and _split(planning, attempt, verdict):
-            return True
-    if not is_any_tried:
-        verdict.reasons.append(Reason(code=Code.NO_CLUSTER))  # no group of the ladder has any
-    return False
-
-
-def _idle(planning: PlanningRound, attempt: Attempt, verdict: Outcome) -> bool:
-    """Takes what nobody uses."""
-    workload, form = attempt.workload, attempt.form
-    for option in by_preference(planning, workload, form, attempt.options):
-        usage = full_usage(form, option)
-        reason = quota_reason(planning, workload, usage, option)
-        if reason is not None:
-            verdict.reasons.append(reason)
-            continue
-        ranked = planning.ranked(attempt.clusters, workload, planning.snapshot.policy(workload))
-        chance = planning.stock.chance(option, form)
+    def _take_room(self, request: PlacementRequest, step: LadderStep, outcome: Outcome) -> None:
+        planning, option = self.planning, request.assignment
+        ranked = self._rank(step)
+        chance = planning.stock.chance(option, self.form)
         refused: dict[str, Reason] = {}
         for cluster in _worth_trying(planning, ranked, chance):
             room = planning.ledger.rooms[cluster]
-            packed = pack.pack(room, planning.wants(cluster, option, form), workload.domain)
+            packed = pack.pack(room, planning.wants(cluster, request), self.workload.domain)
             if isinstance(packed, pack.Packed):
                 scores = _totals(ranked) if len(ranked) > 1 else None
-                placed = placed_of(cluster, attempt.group, form, option, packed)
-                admit = Admit(
-                    workload=workload.key, placed=(placed,), form=form.name, scores=scores
-                )
-                _admit(planning, workload, admit, packed, verdict)
-                return True
-            planning.stock.look_again(cluster, option, form)
+                self._admit(request, (cluster, step.group), packed, outcome, scores=scores)
+                return
+            planning.stock.look_again(cluster, option, self.form)
             refused[cluster] = kept_reason(
-                planning, workload, form, option, (attempt.group, cluster)
-            ) or shortage_reason(cluster, attempt.group, "Idle", option, packed)
-        verdict.reasons.later(
+                planning, request, step.group, cluster
+            ) or shortage_reason(cluster, step.group, "Idle", option, packed)
+        outcome.reasons.later(
             NoRoom(
-                group=attempt.group,
+                group=step.group,
                 option=option,
                 ranked=ranked,
                 chance=chance,
@@ -173,7 +116,148 @@ def _idle(planning: PlanningRound, attempt: Attempt, verdict: Outcome) -> bool:
                 refused=refused,
             )
         )
-    return False
+
+    def _take_parts(self, step: LadderStep, outcome: Outcome) -> None:
+        """Puts the members of a gang that may split into several clusters."""
+        for option in self._by_preference(step.options):
+            request = self._request(option)
+            if quota_reason(self.planning, request) is not None:
+                continue
+            names = tuple(ranked_cluster.cluster for ranked_cluster in self._rank(step))
+            parts = split(self.planning, request, names)
+            if parts is None:
+                continue
+            placed = []
+            for part in parts:
+                placement = placed_of(request.of(part.form), part.cluster, step.group, part.packed)
+                charge(self.planning, self.workload, placement, part.packed)
+                placed.append(placement)
+            self._finish(
+                Admit(workload=self.workload.key, placed=tuple(placed), form=self.form.name),
+                outcome,
+            )
+            return
+
+    def take_from_victims(self, step: LadderStep, outcome: Outcome) -> None:
+        """Takes from workloads that must yield: the least harmful victims in one cluster."""
+        planning = self.planning
+        best: Victims | None = None
+        for option in step.options:
+            request = self._request(option)
+            reason = user_reason(planning, request)
+            if reason is not None:
+                outcome.reasons.append(reason)
+                continue
+            for cluster in clusters_to_search(planning, request, step.clusters):
+                victims = find_victims(planning, request, cluster)
+                if victims is not None and (best is None or victims.harm < best.harm):
+                    best = victims
+            if best is not None:
+                break
+            outcome.reasons.extend(planning.no_victims(step.group, step.clusters))
+        if best is not None:
+            evict(planning, self.workload, best, outcome)
+            place = (best.cluster, step.group)
+            self._admit(self._request(best.assignment), place, best.packed, outcome, "Preempt")
+
+    def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
+        """Asks for nodes of an elastic pool."""
+        planning = self.planning
+        for option in self._by_preference(step.options):
+            request = self._request(option)
+            reason = quota_reason(planning, request)
+            if reason is not None:
+                if not outcome.reasons.has_said(reason):
+                    outcome.reasons.append(reason)
+                continue
+            ranked = self._rank(step)
+            if not planning.has_pools(step.clusters):
+                outcome.reasons.later(NoPools(ranked=ranked))
+                continue
+            for ranked_cluster in ranked:
+                cluster = ranked_cluster.cluster
+                nodes = self.new_nodes(cluster, option)
+                if isinstance(nodes, NoNodes):
+                    outcome.refuse_nodes(nodes)
+                    continue
+                provision(planning, self.workload, cluster, nodes, outcome)
+                self._admit(
+                    request,
+                    (cluster, step.group),
+                    nodes.packed,
+                    outcome,
+                    "Provision",
+                    on_existing=nodes.on_existing,
+                )
+                return
+
+    def take_quota(self, outcome: Outcome) -> None:
+        """Without any cluster, quota decides."""
+        options = self.planning.assignments(self.workload, self.form)
+        if not options:
+            outcome.reasons.append(Reason(code=Code.NO_FLAVOR, queue=self.workload.queue))
+        for option in self._by_preference(options):
+            request = self._request(option)
+            reason = quota_reason(self.planning, request)
+            if reason is None:
+                self._admit(request, ("", ""), None, outcome)
+                return
+            outcome.reasons.append(reason)
+        for option in options:
+            request = self._request(option)
+            if user_reason(self.planning, request) is not None:
+                continue
+            victims = find_victims(self.planning, request, "")
+            if victims is not None:
+                evict(self.planning, self.workload, victims, outcome)
+                self._admit(request, ("", ""), None, outcome, "Preempt")
+                return
+
+    def _request(self, option: Assignment) -> PlacementRequest:
+        return PlacementRequest(self.workload, self.form, option)
+
+    def _rank(self, step: LadderStep) -> Sequence[ranking.Ranked]:
+        policy = self.planning.snapshot.policy(self.workload)
+        return self.planning.ranked(step.clusters, self.workload, policy)
+
+    def _by_preference(self, options: list[Assignment]) -> list[Assignment]:
+        """Flavors as listed; where borrowing is to be avoided, those without it first."""
+        if len(options) == 1 or not borrows_last(self.planning, self.workload):
+            return options
+        tree, queue = self.planning.ledger.tree, self.workload.queue
+        return sorted(
+            options, key=lambda option: tree.borrow_level(queue, option.full_usage(self.form))
+        )
+
+    def _admit(
+        self,
+        request: PlacementRequest,
+        place: tuple[str, str],
+        packed: pack.Packed | None,
+        outcome: Outcome,
+        rung: Rung = "Idle",
+        *,
+        scores: Mapping[str, int] | None = None,
+        on_existing: pack.Packed | None = None,
+    ) -> None:
+        """Charges the whole gang, and puts its admission into the plan."""
+        placed = placed_of(request, *place, packed)
+        charge(self.planning, self.workload, placed, packed if on_existing is None else on_existing)
+        self._finish(
+            Admit(
+                workload=self.workload.key,
+                placed=(placed,),
+                form=self.form.name,
+                rung=rung,
+                scores=scores,
+            ),
+            outcome,
+        )
+
+    def _finish(self, admit: Admit, outcome: Outcome) -> None:
+        outcome.steps.append(admit)
+        outcome.reasons.clear()
+        self.is_placed = True
 
 
 def _worth_trying(
@@ -196,240 +280,19 @@ def _totals(ranked: Sequence[ranking.Ranked]) -> Mapping[str, int]:
     return {ranked_cluster.cluster: ranked_cluster.total for ranked_cluster in ranked}
 
 
-def _split(planning: PlanningRound, attempt: Attempt, verdict: Outcome) -> bool:
-    """Puts the members of a gang that may split into several clusters."""
-    workload, form = attempt.workload, attempt.form
-    if not can_split(workload, form):
-        return False
-    for option in by_preference(planning, workload, form, attempt.options):
-        if quota_reason(planning, workload, full_usage(form, option), option) is not None:
-            continue
-        ranked = planning.ranked(attempt.clusters, workload, planning.snapshot.policy(workload))
-        parts = split(
-            planning,
-            workload,
-            form,
-            option,
-            tuple(ranked_cluster.cluster for ranked_cluster in ranked),
-        )
-        if parts is None:
-            continue
-        placed = []
-        for part in parts:
-            placement = placed_of(part.cluster, attempt.group, part.form, option, part.packed)
-            charge(planning, workload, placement, part.packed)
-            placed.append(placement)
-        verdict.steps.append(Admit(workload=workload.key, placed=tuple(placed), form=form.name))
-        verdict.reasons.clear()
-        return True
-    return False
+def _is_elastic(form: Form) -> bool:
+    return any(pod_set.least < pod_set.count for pod_set in form.pod_sets)
 
 
-def _preempt(planning: PlanningRound, attempt: Attempt, verdict: Outcome) -> bool:
-    """Takes from those who must yield: the least harmful set of victims in one cluster."""
-    workload, form = attempt.workload, attempt.form
-    best: Victims | None = None
-    for option in attempt.options:
-        usage = full_usage(form, option)
-        reason = user_reason(planning, workload, usage)
-        if reason is not None:
-            verdict.reasons.append(reason)
-            continue
-        searched = clusters_to_search(planning, workload, form, (option, usage), attempt.clusters)
-        for cluster in searched:
-            victims = find_victims(planning, workload, form, option, cluster)
-            if victims is not None and (best is None or victims.harm < best.harm):
-                best = victims
-        if best is not None:
-            break
-        verdict.reasons.extend(planning.no_victims(attempt.group, attempt.clusters))
-    if best is None:
-        return False
-    evict(planning, workload, best, verdict)
-    placed = placed_of(best.cluster, attempt.group, form, best.assignment, best.packed)
-    _admit(planning, workload, _after(workload, form, placed), best.packed, verdict)
-    return True
-
-
-def _after(workload: Workload, form: Form, placed: Placed) -> Admit:
-    """The claim of one who starts when its victims are gone."""
-    return Admit(
-        workload=workload.key,
-        placed=(placed,),
-        form=form.name,
-        rung="Preempt",
-    )
-
-
-def _provision(planning: PlanningRound, attempt: Attempt, verdict: Outcome) -> bool:
-    """Asks for nodes of an elastic pool."""
-    workload, form = attempt.workload, attempt.form
-    for option in by_preference(planning, workload, form, attempt.options):
-        usage = full_usage(form, option)
-        reason = quota_reason(planning, workload, usage, option)
-        if reason is not None:
-            if not verdict.reasons.has_said(reason):
-                verdict.reasons.append(reason)
-            continue
-        ranked = planning.ranked(attempt.clusters, workload, planning.snapshot.policy(workload))
-        if not planning.has_pools(attempt.clusters):
-            verdict.reasons.later(NoPools(ranked=ranked))
-            continue
-        for ranked_cluster in ranked:
-            provisioned = find_pool(planning, workload, form, option, ranked_cluster.cluster)
-            if isinstance(provisioned, Reason):
-                verdict.reasons.append(provisioned)
-                continue
-            planning.ledger.provision(ranked_cluster.cluster, provisioned.pool, provisioned.count)
-            verdict.steps.append(
-                Provision(
-                    workload=workload.key,
-                    cluster=ranked_cluster.cluster,
-                    pool=provisioned.pool,
-                    count=provisioned.count,
-                )
-            )
-            placed = placed_of(
-                ranked_cluster.cluster, attempt.group, form, option, provisioned.packed
-            )
-            admit = Admit(workload=workload.key, placed=(placed,), form=form.name, rung="Provision")
-            _admit(planning, workload, admit, provisioned.on_existing, verdict)
-            return True
-    return False
-
-
-_RUNGS = {"Idle": _idle, "Preempt": _preempt, "Provision": _provision}
-
-
-def _by_quota_alone(
-    planning: PlanningRound,
-    workload: Workload,
-    form: Form,
-    options: list[Assignment],
-    verdict: Outcome,
-) -> bool:
-    """Without any cluster, quota decides."""
-    for option in by_preference(planning, workload, form, options):
-        reason = quota_reason(planning, workload, full_usage(form, option), option)
-        if reason is None:
-            placed = placed_of("", "", form, option, None)
-            admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
-            _admit(planning, workload, admit, None, verdict)
-            return True
-        verdict.reasons.append(reason)
-    for option in options:
-        if user_reason(planning, workload, full_usage(form, option)) is not None:
-            continue
-        victims = find_victims(planning, workload, form, option, "")
-        if victims is not None:
-            evict(planning, workload, victims, verdict)
-            placed = placed_of("", "", form, option, None)
-            _admit(planning, workload, _after(workload, form, placed), None, verdict)
-            return True
-    return False
-
-
-def _shrink(planning: PlanningRound, workload: Workload, form: Form, verdict: Outcome) -> bool:
+def _shrink(planning: PlanningRound, workload: Workload, form: Form, outcome: Outcome) -> bool:
     """Fewer pods, where nothing else helped: as many as fit somewhere, at least the least."""
     shrunk = most_of(planning, workload, form)
     if shrunk is None:
         return False
     group = planning.candidates(workload).group_of().get(shrunk.cluster, "")
-    placed = placed_of(shrunk.cluster, group, shrunk.form, shrunk.option, shrunk.packed)
-    admit = Admit(workload=workload.key, placed=(placed,), form=form.name)
-    _admit(planning, workload, admit, shrunk.packed, verdict)
+    request = PlacementRequest(workload, shrunk.form, shrunk.option)
+    placed = placed_of(request, shrunk.cluster, group, shrunk.packed)
+    charge(planning, workload, placed, shrunk.packed)
+    outcome.steps.append(Admit(workload=workload.key, placed=(placed,), form=form.name))
+    outcome.reasons.clear()
     return True
-
-
-# Quota.
-
-
-def by_preference(
-    planning: PlanningRound, workload: Workload, form: Form, options: list[Assignment]
-) -> list[Assignment]:
-    """The order of flavors: as listed; where borrowing is to be avoided, those without it first."""
-    if planning.queue(workload).fungibility.when_can_borrow == "Borrow" or len(options) == 1:
-        return options
-    tree = planning.ledger.tree
-    return sorted(
-        options, key=lambda option: tree.borrow_level(workload.queue, full_usage(form, option))
-    )
-
-
-# Keeping what was found.
-
-
-def placed_of(
-    cluster: str, group: str, form: Form, option: Assignment, packed: pack.Packed | None
-) -> Placed:
-    pods = []
-    for pod_set in form.pod_sets:
-        count = pod_set.count
-        if packed is not None:
-            count = sum(packed.packing.get(pod_set.name, {}).values())
-        pods.append(
-            PlacedPods(
-                name=pod_set.name,
-                count=count,
-                shape=pod_set.shape,
-                flavors=option.flavors_of(pod_set.name),
-                level=packed.levels.get(pod_set.name, "") if packed else "",
-                domains=packed.domains.get(pod_set.name, ()) if packed else (),
-            )
-        )
-    return Placed(cluster=cluster, group=group, pods=tuple(pods))
-
-
-def _admit(
-    planning: PlanningRound,
-    workload: Workload,
-    admit: Admit,
-    packed: pack.Packed | None,
-    verdict: Outcome,
-) -> None:
-    """Charges what a step takes, and puts the step into the plan."""
-    for placed in admit.placed:
-        charge(planning, workload, placed, packed)
-    verdict.steps.append(admit)
-    verdict.reasons.clear()
-
-
-def charge(
-    planning: PlanningRound, workload: Workload, placed: Placed, packed: pack.Packed | None
-) -> None:
-    """Takes quota and room for a placement."""
-    usage = usage_of(placed)
-    if packed is None:
-        planning.take(workload, usage)
-    else:
-        requests = {pods.name: pods.shape.requests for pods in placed.pods}
-        planning.take(workload, usage, placed.cluster, packed.packing, requests)
-        planning.hold(placed.cluster)
-        started = Started(workload=workload, packing=packed.packing, requests=requests)
-        planning.reservations.started(placed.cluster, started)
-
-
-def evict(planning: PlanningRound, workload: Workload, victims: Victims, verdict: Outcome) -> None:
-    """Takes the claims from the victims, in the ledger and in the plan."""
-    for victim in victims.victims:
-        planning.preempted.add(victim.key)
-        _forget_claim(planning, planning.snapshot.facts.workloads[victim.key])
-        verdict.steps.append(
-            Preempt(
-                workload=victim.key,
-                for_=workload.key,
-                cluster=victims.cluster,
-                lost_seconds=victim.lost_seconds,
-                reasons=(Reason(code=victim.code, queue=workload.queue, other=workload.key),),
-            )
-        )
-    victims.remove(planning)
-
-
-def _forget_claim(planning: PlanningRound, victim: Workload) -> None:
-    assert victim.held is not None, "only what runs can be a victim"
-    queue = queue_of(victim)
-    usage = usage_of(*victim.held.placed)
-    planning.leaving.add(victim, usage)
-    planning.claims.count(queue, victim.user, -1)
-    planning.claims.add(queue, victim.user, usage, -1)

@@ -11,18 +11,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairway.core.explain.reasons import quota_reason
-from fairway.core.model import Form, Placed, Workload
-from fairway.core.modes.forms import full_usage, times, together
-from fairway.core.modes.gang import Outcome, charge, placed_of
+from fairway.core.model import Placed, Workload
+from fairway.core.modes.allocation import charge, placed_of
+from fairway.core.modes.forms import times, together
 from fairway.core.modes.missing_pods import missing_of
+from fairway.core.modes.outcome import Outcome
 from fairway.core.packing import pack
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Admit
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 
 
-def decide(planning: PlanningRound, workload: Workload) -> Outcome:
+def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool = False) -> Outcome:
     """Finds room for the missing pods; that there is none now keeps nobody else from starting."""
+    del is_last_resort  # no node is ordered for it
     verdict = Outcome()
     missing, held = missing_of(workload), workload.held
     if missing is None or held is None:
@@ -33,14 +36,14 @@ def decide(planning: PlanningRound, workload: Workload) -> Outcome:
     for option in planning.assignments(workload, missing):
         if not _is_alike(placed, option):
             continue
-        form = _fitting(planning, workload, missing, option)
-        if form is None:
+        request = _fitting(planning, PlacementRequest(workload, missing, option))
+        if request is None:
             continue
         packed = pack.pack(
-            planning.ledger.rooms[placed.cluster], planning.wants(placed.cluster, option, form)
+            planning.ledger.rooms[placed.cluster], planning.wants(placed.cluster, request)
         )
         if isinstance(packed, pack.Packed):
-            more = placed_of(placed.cluster, placed.group, form, option, packed)
+            more = placed_of(request, placed.cluster, placed.group, packed)
             charge(planning, workload, more, packed)
             whole = _join(placed, more)
             verdict.steps.append(Admit(workload=workload.key, placed=(whole,), form=held.form))
@@ -57,29 +60,26 @@ def _is_alike(placed: Placed, option: Assignment) -> bool:
     )
 
 
-def _fitting(
-    planning: PlanningRound, workload: Workload, missing: Form, option: Assignment
-) -> Form | None:
-    """All that is missing, if quota allows it; else as much as there is room for, if that will
-    do."""
+def _fitting(planning: PlanningRound, request: PlacementRequest) -> PlacementRequest | None:
+    """All that is missing, if quota allows it; else what there is room for, if that will do."""
+    workload, missing = request.workload, request.form
     assert workload.held is not None, "only what runs can grow"
     cluster = workload.held.placed[0].cluster
     room = planning.ledger.rooms[cluster]
-    is_allowed = quota_reason(planning, workload, full_usage(missing, option), option) is None
-    wants = planning.wants(cluster, option, missing)
-    if is_allowed and isinstance(pack.pack(room, wants), pack.Packed):
-        return missing
+    is_allowed = quota_reason(planning, request) is None
+    if is_allowed and isinstance(pack.pack(room, planning.wants(cluster, request)), pack.Packed):
+        return request
     whole = next(form for form in workload.forms if form.name == workload.held.form)
     pod_set = missing.pod_sets[0]
     if len(missing.pod_sets) > 1 or all(
         pods.least >= pods.count for pods in whole.pod_sets if pods.name == pod_set.name
     ):
         return None
-    single = replace(missing, pod_sets=(replace(pod_set, count=1, least=1),))
-    copies = planning.copies(workload, full_usage(single, option))
+    single = request.of(replace(missing, pod_sets=(replace(pod_set, count=1, least=1),)))
+    copies = planning.copies(workload, single.usage)
     most = pod_set.count if copies is None else min(copies, pod_set.count)
-    count = pack.copies(room, planning.wants(cluster, option, single), most)
-    return times(single, count) if count > 0 else None
+    count = pack.copies(room, planning.wants(cluster, single), most)
+    return single.of(times(single.form, count)) if count > 0 else None
 
 
 def _join(before: Placed, more: Placed) -> Placed:

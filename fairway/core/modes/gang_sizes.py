@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from fairway.core.explain.reasons import quota_reason
 from fairway.core.model import Form, Workload
-from fairway.core.modes.forms import full_usage
 from fairway.core.packing import pack
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 
@@ -67,8 +67,8 @@ def _least_given_up(
     """The first step that quota allows; none: not even the last."""
 
     def allows(step: int) -> bool:
-        usage = full_usage(shrunk(form, step), option)
-        return quota_reason(planning, workload, usage, option) is None
+        request = PlacementRequest(workload, shrunk(form, step), option)
+        return quota_reason(planning, request) is None
 
     low, high = 0, _spare(form)
     if not allows(high):
@@ -89,9 +89,10 @@ def _places(
     if not planning.has_clusters:
         yield Shrunk(cluster="", form=form, option=option, packed=None)
         return
+    request = PlacementRequest(workload, form, option)
     candidates, policy = planning.candidates(workload), planning.snapshot.policy(workload)
     for ranked_cluster in planning.ranked(candidates.allowed, workload, policy):
-        wants = planning.wants(ranked_cluster.cluster, option, form)
+        wants = planning.wants(ranked_cluster.cluster, request)
         packed = pack.pack_most(
             planning.ledger.rooms[ranked_cluster.cluster], wants, workload.domain
         )

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from fairway.core.model import Form, PodSet, Workload
 from fairway.core.packing import pack
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
-from fairway.core.quota.flavors import Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,22 +32,18 @@ def can_split(workload: Workload, form: Form) -> bool:
 
 
 def split(
-    planning: PlanningRound,
-    workload: Workload,
-    form: Form,
-    option: Assignment,
-    clusters: tuple[str, ...],
+    planning: PlanningRound, request: PlacementRequest, clusters: tuple[str, ...]
 ) -> list[Part] | None:
     """Parts that hold the whole gang, in the order of clusters; None where it cannot be held.
 
     Each cluster in turn gets as many members as fit, so that few clusters are used.
     """
-    left = {pod_set.name: pod_set.count for pod_set in form.pod_sets}
+    left = {pod_set.name: pod_set.count for pod_set in request.form.pod_sets}
     parts: list[Part] = []
     for cluster in clusters:
-        if not any(left.values()) or len(parts) == workload.clusters_max:
+        if not any(left.values()) or len(parts) == request.workload.clusters_max:
             break
-        part = _most(planning, cluster, option, form, left)
+        part = _most(planning, request, cluster, left)
         if part is not None:
             parts.append(part)
             for pod_set in part.form.pod_sets:
@@ -56,25 +52,18 @@ def split(
 
 
 def _most(
-    planning: PlanningRound, cluster: str, option: Assignment, form: Form, left: dict[str, int]
+    planning: PlanningRound, request: PlacementRequest, cluster: str, left: dict[str, int]
 ) -> Part | None:
     """As many members of each set as fit in a cluster, the sets in order."""
     best: Part | None = None
     taken: dict[str, int] = {}
-    for pod_set in form.pod_sets:
+    for pod_set in request.form.pod_sets:
         for count in _counts(pod_set, left[pod_set.name]):
-            some = _form(form, {**taken, pod_set.name: count})
-            packed = pack.pack(
-                planning.ledger.rooms[cluster], planning.wants(cluster, option, some)
-            )
+            some = request.of(_form(request.form, {**taken, pod_set.name: count}))
+            packed = pack.pack(planning.ledger.rooms[cluster], planning.wants(cluster, some))
             if isinstance(packed, pack.Packed):
-                best, taken = (
-                    Part(cluster=cluster, form=some, packed=packed),
-                    {
-                        **taken,
-                        pod_set.name: count,
-                    },
-                )
+                best = Part(cluster=cluster, form=some.form, packed=packed)
+                taken[pod_set.name] = count
                 break
     return best
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from fairway.api.reasons import Code, Reason
 from fairway.core.model import Policy, Workload
 from fairway.core.modes import way_home
-from fairway.core.modes.forms import full_usage
 from fairway.core.modes.service import Service, placements, places, service_of
 from fairway.core.modes.way_home import Homeward, Pace, return_home
 from fairway.core.plan import Move, Step
@@ -115,8 +114,7 @@ def _is_away(workload: Workload, policy: Policy) -> bool:
 
 def _quota(service: Service, option: Assignment) -> int:
     """How many replicas quota would admit beside all that run now."""
-    usage = full_usage(service.form, option)
-    most = service.planning.copies(service.workload, usage)
+    most = service.planning.copies(service.workload, option.full_usage(service.form))
     return service.workload.replicas if most is None else max(0, most)
 
 
@@ -226,7 +224,7 @@ def _move(service: Service, move: way_home.Move, option: Assignment) -> Move | N
     is_heir = not move.starts_first and source.flavors == option.flavors
     with planning.ledger.trial() as trial:
         if is_heir:
-            leaving = full_usage(service.form, source)
+            leaving = source.full_usage(service.form)
             gone = {pair: -amount * move.count for pair, amount in leaving.items()}
             planning.charge(workload, gone)
         if service.quota_for(option) < move.count:

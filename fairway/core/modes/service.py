@@ -11,31 +11,29 @@ it has idle room, but nobody yields and no node is bought for that once there is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
-from fairway.core.clusters.candidates import Candidates, ladder
+from fairway.core.clusters.candidates import Candidates
 from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
-from fairway.core.explain.reasons import (
-    kept_reason,
-    no_pool,
-    no_room,
-    quota_reason,
-    refusal_reason,
-)
+from fairway.core.explain.reasons import no_pool, no_room_for_more, quota_reason, user_reason
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
+from fairway.core.modes.allocation import evict, placed_of, provision
 from fairway.core.modes.division import DivisionTarget, divide, static_weights
-from fairway.core.modes.forms import full_usage, times, together
-from fairway.core.modes.gang import Outcome, evict, placed_of
+from fairway.core.modes.forms import times, together
+from fairway.core.modes.ladder import LadderStep, borrow_passes, climb, forms_due, held_form
+from fairway.core.modes.outcome import Outcome
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
 from fairway.core.packing import pack
-from fairway.core.plan import Admit, Provision
+from fairway.core.placement_request import PlacementRequest
+from fairway.core.plan import Admit
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims, find_victims
-from fairway.core.provisioning.pools import Provisioned, find_pool
+from fairway.core.preemption.freed_bounds import clusters_to_search
+from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool, most_on_new_nodes
 from fairway.core.quota.flavors import Assignment
 
 ONE = 1_000_000_000  # the speed of a replica that counts for one
@@ -128,14 +126,18 @@ class Service:
 
     def room_for(self, cluster: str, option: Assignment) -> int:
         """How many more replicas fit in a cluster, as far as nodes go."""
-        wants = self.planning.wants(cluster, option, self.form)
-        room = self.planning.ledger.rooms[cluster]
-        return pack.copies(room, wants)
+        wants = self.planning.wants(cluster, self.request(option))
+        return pack.copies(self.planning.ledger.rooms[cluster], wants)
 
-    def quota_for(self, option: Assignment) -> int:
+    def request(self, option: Assignment, count: int | None = None) -> PlacementRequest:
+        """A replica on some flavors, or so many whole ones."""
+        form = self.form if count is None else times(self.form, count)
+        return PlacementRequest(self.workload, form, option)
+
+    def quota_for(self, option: Assignment, *, may_borrow: bool = True) -> int:
         """How many more replicas the queue allows on some flavors."""
-        may_borrow = self.rung != "Preempt"
-        usage = full_usage(self.form, option)
+        may_borrow = may_borrow and self.rung != "Preempt"
+        usage = option.full_usage(self.form)
         most = self.planning.copies(self.workload, usage, may_borrow=may_borrow)
         return pack.UNLIMITED if most is None else most
 
@@ -146,41 +148,13 @@ class Service:
         shares = divide(total, places(self, {cluster: most}), self.policy)
         return max(0, shares.counts.get(cluster, 0) - has)
 
-    def victims(self, cluster: str, option: Assignment) -> tuple[int, Victims] | None:
-        """Who would have to yield for one more replica, or for as many as a cluster opens with."""
-        least = 1 if cluster in self.counts else max(1, self.policy.division.cluster_min)
-        if least > self.lacking(option) or self.allowed_in(cluster, least) < least:
-            return None
-        form = times(self.form, least)
-        if not self.planning.user_may_have(self.workload, full_usage(form, option)):
-            return None
-        result = find_victims(self.planning, self.workload, form, option, cluster)
-        if result is None or not is_peaceful(
-            self.planning, self.workload, placements(self), result
-        ):
-            return None
-        return least, result
-
-    def pool_for(self, cluster: str, option: Assignment) -> tuple[int, Provisioned] | Reason:
-        """The most replicas that new nodes of a pool can hold, and those nodes."""
-        best: tuple[int, Provisioned] | Reason = no_pool(cluster)
-        low, high = 1, self.allowed_in(cluster, min(self.lacking(option), self.quota_for(option)))
-        while low <= high:
-            middle = (low + high) // 2
-            form = times(self.form, middle)
-            provisioned = find_pool(self.planning, self.workload, form, option, cluster)
-            if isinstance(provisioned, Provisioned):
-                best, low = (middle, provisioned), middle + 1
-            else:
-                high = middle - 1
-                best = provisioned if isinstance(best, Reason) else best
-        if isinstance(best, tuple) and self.allowed_in(cluster, best[0]) < best[0]:
-            return no_pool(cluster)  # fewer than a cluster opens with
-        return best
+    def least_in(self, cluster: str) -> int:
+        """How many replicas a cluster gets at least: one more, or as many as it opens with."""
+        return 1 if cluster in self.counts else max(1, self.policy.division.cluster_min)
 
     def add(self, cluster: str, count: int, option: Assignment) -> None:
         """Places replicas on the nodes of a cluster."""
-        wants = self.planning.wants(cluster, option, times(self.form, count))
+        wants = self.planning.wants(cluster, self.request(option, count))
         packed = pack.pack(self.planning.ledger.rooms[cluster], wants)
         assert isinstance(packed, pack.Packed), "what was counted fits"
         self.keep(cluster, count, option, (packed, packed))
@@ -201,11 +175,12 @@ class Service:
     ) -> None:
         """Charges replicas: all of what is packed, and what of it takes room that is here."""
         whole, on_existing = packed
-        usage = {pair: amount * count for pair, amount in full_usage(self.form, option).items()}
+        each = option.full_usage(self.form)
+        usage = {pair: amount * count for pair, amount in each.items()}
         requests = {pod_set.name: pod_set.shape.requests for pod_set in self.form.pod_sets}
         self.planning.take(self.workload, usage, cluster, on_existing.packing, requests)
         earlier = {pod.name: pod for pod in self.pods.get(cluster, ())}
-        placed = placed_of(cluster, "", times(self.form, count), option, whole)
+        placed = placed_of(self.request(option, count), cluster, "", whole)
         self.pods[cluster] = tuple(together(earlier.get(pod.name), pod) for pod in placed.pods)
         if cluster not in self.counts:
             self.planning.hold(cluster)
@@ -213,10 +188,10 @@ class Service:
         self.options[cluster] = option
 
 
-def service_of(planning: PlanningRound, workload: Workload) -> Service:
-    """A service as it stands."""
+def service_of(planning: PlanningRound, workload: Workload, form: Form | None = None) -> Service:
+    """A service as it stands; in a form, where it holds nothing yet."""
     policy, candidates = planning.snapshot.policy(workload), planning.candidates(workload)
-    service = Service(planning, workload, workload.forms[0], policy, candidates)
+    service = Service(planning, workload, form or held_form(workload), policy, candidates)
     if not is_plain(policy.scores):
         ranked = planning.ranked(candidates.allowed, workload, policy)
         service.scores = {ranked_cluster.cluster: ranked_cluster.total for ranked_cluster in ranked}
@@ -226,29 +201,32 @@ def service_of(planning: PlanningRound, workload: Workload) -> Service:
     return service
 
 
-def decide(planning: PlanningRound, workload: Workload) -> Outcome:
+def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool = False) -> Outcome:
     """Divides what a service lacks; what it takes stays charged in the ledger."""
-    verdict = Outcome()
-    service = service_of(planning, workload)
-    before = dict(service.counts)
-    verdict.reasons.extend(refusal_reason(*pair) for pair in service.candidates.refused)
-    if service.has_too_many:
-        _scale_in(service)
-    elif service.waiting > 0 or service.is_copied:
-        _grow(service, verdict)
-    if service.counts != before:
-        verdict.steps.append(
-            Admit(
-                workload=workload.key,
-                placed=placements(service),
-                rung=service.rung,
+    outcome = Outcome()
+    for form in forms_due(planning, workload, outcome):
+        service = service_of(planning, workload, form)
+        before = dict(service.counts)
+        if service.has_too_many:
+            _scale_in(service)
+        elif service.waiting > 0 or service.is_copied:
+            climb(_Growth(service, is_last_resort), outcome)
+        if service.counts != before:
+            outcome.steps.append(
+                Admit(
+                    workload=workload.key,
+                    placed=placements(service),
+                    form=form.name,
+                    rung=service.rung,
+                )
             )
-        )
+        if service.counts:
+            break  # an alternative is for a service that has no replica
     if service.waiting > 0:
-        verdict.reasons.append(Reason(code=Code.PARTLY_PLACED, count=service.waiting))
+        outcome.reasons.append(Reason(code=Code.PARTLY_PLACED, count=service.waiting))
     else:
-        verdict.reasons.clear()
-    return verdict
+        outcome.reasons.clear()
+    return outcome
 
 
 def _read_held(service: Service) -> None:
@@ -263,111 +241,191 @@ def _read_held(service: Service) -> None:
         service.options[placed.cluster] = Assignment(flavors=flavors, names=tuple(names))
 
 
-def _grow(service: Service, verdict: Outcome) -> None:
-    if not service.planning.assignments(service.workload, service.form):
-        verdict.reasons.append(Reason(code=Code.NO_FLAVOR, queue=service.workload.queue))
-    groups = tuple(name for name, _ in service.candidates.groups)
-    for group, rung in ladder(service.policy, groups):
-        names = service.candidates.in_group(group)
-        if names and (service.waiting > 0 or (rung == "Idle" and service.is_copied)):
-            stopped = service.planning.stopped_by(rung)
-            if stopped is not None:
-                verdict.reasons.append(stopped)
-            else:
-                _RUNGS[rung](service, group, names, verdict)
+@dataclass(slots=True)
+class _Growth:
+    """A service on its way up the ladder: each step adds as many replicas as it can."""
 
+    service: Service
+    is_last_resort: bool
 
-def _fill(service: Service, group: str, names: tuple[str, ...], verdict: Outcome) -> None:
-    """Divides as many replicas as fit over the idle room of a group, flavor by flavor."""
-    tried: list[Assignment] = []
-    for name in names:
-        tried.extend(option for option in service.options_of(name) if option not in tried)
-    for option in tried:
+    @property
+    def planning(self) -> PlanningRound:
+        return self.service.planning
+
+    @property
+    def workload(self) -> Workload:
+        return self.service.workload
+
+    @property
+    def form(self) -> Form:
+        return self.service.form
+
+    def wants(self, rung: Rung) -> bool:
+        """Copies go wherever there is idle room, though none is missing elsewhere."""
+        return self.service.waiting > 0 or (rung == "Idle" and self.service.is_copied)
+
+    # What is idle.
+
+    def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
+        """Divides as many replicas as fit over the idle room of a group, flavor by flavor."""
+        service = self.service
+        tried: list[Assignment] = []
+        for name in step.clusters:
+            tried.extend(option for option in service.options_of(name) if option not in tried)
+        for may_borrow in borrow_passes(self.planning, self.workload):
+            for option in tried:
+                usable = self._usable(step, option)
+                self._divide(step, option, usable, may_borrow=may_borrow)
+                if may_borrow and service.waiting > 0:
+                    self._refuse(step, option, usable, outcome)
+
+    def _usable(self, step: LadderStep, option: Assignment) -> dict[str, int]:
+        """How many replicas fit in each cluster; only where the bounds promise room is counted."""
+        service, stock = self.service, self.planning.stock
+        fits = stock.chance(option, service.form).fits
+        usable: dict[str, int] = {}
+        for name in step.clusters:
+            if option not in service.options_of(name):
+                continue
+            may_fit = bool(fits[stock.position[name]])
+            usable[name] = service.room_for(name, option) if may_fit else 0
+            if may_fit and not usable[name]:
+                stock.look_again(name, option, service.form)
+        return usable
+
+    def _divide(
+        self, step: LadderStep, option: Assignment, usable: Mapping[str, int], *, may_borrow: bool
+    ) -> None:
+        service = self.service
         target = service.workload.replicas
         if not service.is_copied:
-            lacks = min(service.lacking(option), max(0, service.quota_for(option)))
-            target = sum(service.counts.values()) + lacks
-        usable = {
-            name: service.room_for(name, option)
-            for name in names
-            if option in service.options_of(name)
-        }
+            quota = max(0, service.quota_for(option, may_borrow=may_borrow))
+            target = sum(service.counts.values()) + min(service.lacking(option), quota)
         is_wanted = service.is_copied or target > sum(service.counts.values())
-        if is_wanted and any(usable.values()):
-            shares = divide(target, places(service, usable), service.policy)
-            for name in names:
-                more = shares.counts.get(name, 0) - service.counts.get(name, 0)
-                # Copies in every cluster are more than the number that quota was asked for.
-                more = min(more, usable.get(name, 0), service.quota_for(option))
-                if more > 0:
-                    service.add(name, more, option)
-        if service.waiting > 0:
-            verdict.reasons.extend(_why_not_idle(service, group, sorted(usable), option))
-
-
-def _why_not_idle(
-    service: Service, group: str, names: list[str], option: Assignment
-) -> Iterator[Reason]:
-    """What keeps the replicas that wait from idle room: quota, somebody's place, or no room."""
-    planning, workload, form = service.planning, service.workload, service.form
-    quota = quota_reason(planning, workload, full_usage(form, option), option)
-    if quota is not None:
-        yield quota
-        return
-    for name in names:
-        if service.room_for(name, option):
-            continue  # it is rules of division that keep them from here
-        kept = kept_reason(planning, workload, form, option, (group, name))
-        pods = form.pod_sets[0]
-        flavor, count = ",".join(option.names), pods.count * service.waiting
-        yield kept or no_room(name, group, flavor, pods.name, count)
-
-
-def _preempt(service: Service, group: str, names: tuple[str, ...], verdict: Outcome) -> None:
-    """Makes room replica by replica, each time where it does the least harm."""
-    while service.waiting > 0:
-        result = [
-            victims
-            for name in names
-            for option in service.options_of(name)
-            if (victims := service.victims(name, option)) is not None
-        ]
-        if not result:
-            verdict.reasons.extend(service.planning.no_victims(group, names))
+        if not is_wanted or not any(usable.values()):
             return
-        count, best = min(result, key=lambda pair: (pair[1].harm, pair[0]))
-        evict(service.planning, service.workload, best, verdict)
-        if are_of_others(best):
-            service.rung = "Preempt"
-        service.add(best.cluster, count, best.assignment)
-        service.top_up(best.cluster, best.assignment)
+        shares = divide(target, places(service, usable), service.policy)
+        for name in step.clusters:
+            more = shares.counts.get(name, 0) - service.counts.get(name, 0)
+            # Copies in every cluster are more than the number that quota was asked for.
+            quota = service.quota_for(option, may_borrow=may_borrow)
+            more = min(more, usable.get(name, 0), quota)
+            if more > 0:
+                service.add(name, more, option)
 
-
-def _provision(service: Service, group: str, names: tuple[str, ...], verdict: Outcome) -> None:
-    """Asks elastic pools for as many replicas as they can still hold."""
-    del group  # pools are the same for all
-    for name in names:
-        for option in service.options_of(name):
-            if service.waiting <= 0:
-                return
-            result = service.pool_for(name, option)
-            if isinstance(result, Reason):
-                verdict.reasons.append(result)
-                continue
-            replicas, nodes = result
-            service.planning.ledger.provision(name, nodes.pool, nodes.count)
-            verdict.steps.append(
-                Provision(
-                    workload=service.workload.key, cluster=name, pool=nodes.pool, count=nodes.count
-                )
+    def _refuse(
+        self, step: LadderStep, option: Assignment, usable: Mapping[str, int], outcome: Outcome
+    ) -> None:
+        """What keeps the replicas that wait from idle room: quota, somebody's place, or no room."""
+        service, planning, request = self.service, self.planning, self.service.request(option)
+        quota = quota_reason(planning, request)
+        if quota is not None:
+            outcome.reasons.append(quota)
+            return
+        # Where there is room, it is the rules of division that keep them away.
+        full = [
+            name
+            for name in sorted(usable)
+            if not usable[name] or not service.room_for(name, option)
+        ]
+        if full:
+            outcome.reasons.later(
+                no_room_for_more(planning, request, step.group, full, service.waiting)
             )
-            service.keep(name, replicas, option, (nodes.packed, nodes.on_existing))
-            if service.rung != "Preempt":
-                service.rung = "Provision"
-            break  # one set of flavors in a cluster
 
+    # Victims.
 
-_RUNGS = {"Idle": _fill, "Preempt": _preempt, "Provision": _provision}
+    def take_from_victims(self, step: LadderStep, outcome: Outcome) -> None:
+        """Makes room replica by replica, each time where it does the least harm."""
+        service = self.service
+        while service.waiting > 0:
+            best: Victims | None = None
+            for name, option in self._searched(step):
+                victims = self.victims(name, option)
+                if victims is not None and (best is None or victims.harm < best.harm):
+                    best = victims
+            if best is None:
+                outcome.reasons.extend(self.planning.no_victims(step.group, step.clusters))
+                return
+            evict(self.planning, self.workload, best, outcome)
+            if are_of_others(best):
+                service.rung = "Preempt"
+            service.add(best.cluster, service.least_in(best.cluster), best.assignment)
+            service.top_up(best.cluster, best.assignment)
+
+    def _searched(self, step: LadderStep) -> Iterator[tuple[str, Assignment]]:
+        """The clusters in which there may be victims for a replica, with the flavors to try."""
+        searched: list[tuple[Assignment, Set[str]]] = []
+        for name in step.clusters:
+            for option in self.service.options_of(name):
+                names = next((names for known, names in searched if known == option), None)
+                if names is None:
+                    request = self.service.request(option)
+                    names = frozenset(clusters_to_search(self.planning, request, step.clusters))
+                    searched.append((option, names))
+                if name in names:
+                    yield name, option
+
+    def victims(self, cluster: str, option: Assignment) -> Victims | None:
+        """Who would have to yield for the least that a cluster gets."""
+        service = self.service
+        least = service.least_in(cluster)
+        if least > service.lacking(option) or service.allowed_in(cluster, least) < least:
+            return None
+        request = service.request(option, least)
+        if user_reason(self.planning, request) is not None:
+            return None
+        victims = find_victims(self.planning, request, cluster)
+        if victims is None or not is_peaceful(
+            self.planning, self.workload, placements(service), victims
+        ):
+            return None
+        return victims
+
+    # New nodes.
+
+    def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
+        """Asks elastic pools for as many replicas as they can still hold."""
+        service = self.service
+        for may_borrow in borrow_passes(self.planning, self.workload):
+            for name in step.clusters:
+                for option in service.options_of(name):
+                    if service.waiting <= 0:
+                        return
+                    quota = service.quota_for(option, may_borrow=may_borrow)
+                    most = service.allowed_in(name, min(service.lacking(option), quota))
+                    best = self._most_on_new_nodes(name, option, most)
+                    if isinstance(best, NoNodes):
+                        if may_borrow:
+                            outcome.refuse_nodes(best)
+                        continue
+                    replicas, nodes = best
+                    provision(self.planning, self.workload, name, nodes, outcome)
+                    service.keep(name, replicas, option, (nodes.packed, nodes.on_existing))
+                    if service.rung != "Preempt":
+                        service.rung = "Provision"
+                    break  # one set of flavors in a cluster
+
+    def _most_on_new_nodes(
+        self, cluster: str, option: Assignment, most: int
+    ) -> tuple[int, Provisioned] | NoNodes:
+        """The most replicas that new nodes of a pool can hold, and those nodes."""
+        best = most_on_new_nodes(
+            cluster, range(1, most + 1), lambda count: self._nodes(cluster, option, count)
+        )
+        if not isinstance(best, NoNodes) and self.service.allowed_in(cluster, best[0]) < best[0]:
+            return NoNodes(no_pool(cluster))  # fewer than a cluster opens with
+        return best
+
+    def new_nodes(self, cluster: str, option: Assignment) -> Provisioned | NoNodes:
+        least = self.service.least_in(cluster)
+        if self.service.allowed_in(cluster, least) < least:
+            return NoNodes(no_pool(cluster))
+        return self._nodes(cluster, option, least)
+
+    def _nodes(self, cluster: str, option: Assignment, count: int) -> Provisioned | NoNodes:
+        request = self.service.request(option, count)
+        return find_pool(self.planning, request, cluster, is_last_resort=self.is_last_resort)
 
 
 def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairway.api.reasons import Code
-from fairway.core.model import FlavorResource, Form, Usage, Workload
+from fairway.core.model import FlavorResource, Usage, Workload
 from fairway.core.packing import pack
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.freed_bounds import Ground, stands_on_any
 from fairway.core.preemption.holders import Holder, Holders, holders_of, take_away
@@ -55,16 +56,16 @@ class Victims:
 
 
 def find_victims(
-    planning: PlanningRound, workload: Workload, form: Form, assignment: Assignment, cluster: str
+    planning: PlanningRound, request: PlacementRequest, cluster: str
 ) -> Victims | None:
     """The least harmful set of victims that lets a workload start; none where there is none."""
+    workload, assignment = request.workload, request.assignment
     if not planning.ledger.tree.is_usable(workload.queue):
         return None
     rules = planning.queue(workload).preemption
     if rules.within_queue == "Never" and rules.reclaim == "Never":
         return None
-    counts = {pod_set.name: pod_set.count for pod_set in form.pod_sets}
-    usage = assignment.usage(counts, {pod_set.name: pod_set.shape for pod_set in form.pod_sets})
+    usage = request.usage
     missing = _missing(planning, workload, usage)
     if missing is None:
         return None
@@ -79,7 +80,7 @@ def find_victims(
         not missing or _by_quota(planning, holders, workload, usage, missing) is None
     ):
         return None
-    wants = planning.wants(cluster, assignment, form)
+    wants = planning.wants(cluster, request)
     packed = pack.pack(planning.ledger.rooms[cluster], wants, workload.domain)
     if isinstance(packed, pack.Packed):
         match = _by_quota(planning, holders, workload, usage, missing)

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairway.core.model import Form, Placed, Request, Usage, Workload
+from fairway.core.model import Form, Placed, Request
 from fairway.core.nodes import Amounts, Mask, Room
 from fairway.core.packing.pack import UNLIMITED, Want
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.holders import Foot, holders_of, may_yield
-from fairway.core.quota.flavors import Assignment
 
 
 def stands_on_any(wants: Sequence[Want], room: Room, foot: Foot) -> bool:
@@ -169,14 +169,12 @@ class Behind:
 
 def clusters_to_search(
     planning: PlanningRound,
-    workload: Workload,
-    form: Form,
-    option: tuple[Assignment, Usage],
+    request: PlacementRequest,
     names: Sequence[str],
 ) -> Sequence[str]:
     """The clusters in which there may be victims; in the others there are none for certain."""
+    workload, form, assignment = request.workload, request.form, request.assignment
     rules = planning.queue(workload).preemption
-    assignment, usage = option
     if rules.reclaim == "Never" and rules.within_queue == "Never":
         return ()
     is_large = planning.stock.large_enough(assignment, form)
@@ -187,7 +185,7 @@ def clusters_to_search(
     if rules.reclaim != "Never":
         return names
     behind = _behind(planning, workload.queue)
-    fits_quota = planning.ledger.tree.fits(workload.queue, usage)
+    fits_quota = planning.ledger.tree.fits(workload.queue, request.usage)
     # First as if all of the queue had to yield, and each of their pods were their largest.
     missing = planning.stock.chance(assignment, form).missing(behind.places) if fits_quota else None
     if missing is not None:

@@ -63,7 +63,7 @@ class PreemptionCase:
         tree = planning.ledger.tree
         node = tree.node(workload.queue)
         assert node is not None, "a queue without a node has no quota to contest"
-        self._desk = planning
+        self._planning = planning
         self._holders = holders
         self._node = node
         self._rules = planning.queue(workload).preemption
@@ -107,7 +107,7 @@ class PreemptionCase:
 
     def _may_be(self, holder: Holder) -> bool:
         ours, theirs = self.workload, holder.workload
-        planning = self._desk
+        planning = self._planning
         if (
             holder.key in planning.preempted
             or holder.key in planning.changed
@@ -155,7 +155,7 @@ class PreemptionCase:
         return result if isinstance(result, Rival) else None
 
     def _meet(self, queue: str) -> Rival | None:
-        other = self._desk.ledger.tree.node(queue)
+        other = self._planning.ledger.tree.node(queue)
         if other is None:
             return None
         ours, theirs = list(self._node.path()), list(other.path())
@@ -183,7 +183,7 @@ class PreemptionCase:
         """Whether its queue keeps it safe: all that it uses is within nominal quota."""
         if not queue.preemption.protect_within_nominal:
             return False
-        node = self._desk.ledger.tree.node(queue.name)
+        node = self._planning.ledger.tree.node(queue.name)
         assert node is not None
         cells = [(node.cell(pair), added.get(pair, 0)) for pair in holder.usage]
         return all(cell.usage + more <= cell.subtree for cell, more in cells if cell.is_limited)
@@ -193,7 +193,7 @@ class PreemptionCase:
         rivals = [holder for holder in holders if holder.queue != self.workload.queue]
         if not rivals:
             return holders
-        ledger, shares = self._desk.ledger, self._holders.shares
+        ledger, shares = self._planning.ledger, self._holders.shares
         lowest: dict[str, Share] = {}
         entitled: dict[str, bool] = {}
         tops = {}
@@ -280,13 +280,13 @@ class PreemptionCase:
 
     def _is_outdone(self, rival: Rival) -> bool:
         """Whether one that waits on the other side, left with less, could strike back at once."""
-        snapshot, looks = self._desk.snapshot, _LOOKS
+        snapshot, looks = self._planning.snapshot, _LOOKS
         below = [rival.theirs[-1]]
         for node in below:
             below.extend(node.children)
             for line in snapshot.lines.get(node.name, ())[:looks]:
                 looks -= 1
-                options = self._desk.assignments(line, line.forms[0]) if line.is_waiting else ()
+                options = self._planning.assignments(line, line.forms[0]) if line.is_waiting else ()
                 if options:
                     shapes = {each.name: each.shape for each in line.forms[0].pod_sets}
                     counts = {each.name: each.count for each in line.forms[0].pod_sets}
@@ -347,7 +347,7 @@ class PreemptionCase:
 
     def _would_contest(self, queue: str, usage: Usage, rival: Rival) -> dict[FlavorResource, int]:
         """What one that came would contest: where nodes are scarce, all that it uses."""
-        tree, node = self._desk.ledger.tree, rival.theirs[0]
+        tree, node = self._planning.ledger.tree, rival.theirs[0]
         return {
             pair: amount
             for pair, amount in usage.items()

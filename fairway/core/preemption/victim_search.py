@@ -65,7 +65,7 @@ class Search:
         missing: Mapping[FlavorResource, int],
         nodes: Nodes | None,
     ) -> None:
-        self._desk = planning
+        self._planning = planning
         self._case = case
         self._candidates = candidates  # by (loss, key)
         self._losses = [candidate.loss for candidate in candidates]
@@ -169,7 +169,7 @@ class Search:
 
     def _is_enough(self, chosen: Chosen) -> bool:
         """Whether the preemptor fits when all of these are gone, legal or not."""
-        with self._desk.ledger.trial():
+        with self._planning.ledger.trial():
             self._release(chosen)
             if not self._fits():
                 return False
@@ -177,7 +177,7 @@ class Search:
 
     def _judge(self, chosen: Chosen) -> list[Code] | None:
         """Why each may be preempted; empty where one may not, none where quota does not fit."""
-        with self._desk.ledger.trial():
+        with self._planning.ledger.trial():
             self._release(chosen)
             if not self._fits():
                 return None
@@ -185,7 +185,7 @@ class Search:
             return self._case.judge([self._candidates[number] for number in chosen]) or []
 
     def _fits(self) -> bool:
-        tree, workload = self._desk.ledger.tree, self._case.workload
+        tree, workload = self._planning.ledger.tree, self._case.workload
         if not tree.fits(workload.queue, self._case.usage):
             return False
         return workload.preemptible or not tree.borrow_level(workload.queue, self._case.usage)
@@ -198,18 +198,18 @@ class Search:
             for pair, amount in holder.usage.items():
                 total[pair] = total.get(pair, 0) + amount
         for queue, usage in by_queue.items():
-            self._desk.ledger.release(queue, usage)
+            self._planning.ledger.release(queue, usage)
 
     def _settle(self) -> None:
         """As it will be: the preemptor is in, and all who are on their way out have gone.
 
         A queue that only borrows with those has nothing to give back.
         """
-        self._desk.ledger.charge(self._case.workload.queue, self._case.usage)
-        self._desk.snapshot.rebates.let_go(self._desk.ledger)
+        self._planning.ledger.charge(self._case.workload.queue, self._case.usage)
+        self._planning.snapshot.rebates.let_go(self._planning.ledger)
 
     def _pack(self, chosen: Chosen) -> pack.Packed | None:
-        nodes, planning = self._nodes, self._desk
+        nodes, planning = self._nodes, self._planning
         assert nodes is not None
         with planning.ledger.trial():
             for number in chosen:
@@ -253,7 +253,7 @@ class Search:
 
     def _gather_quota(self, order: Sequence[int]) -> Chosen | None:
         """The same where quota alone decides: one after the other goes until it fits."""
-        ledger, chosen = self._desk.ledger, []
+        ledger, chosen = self._planning.ledger, []
         with ledger.trial():
             for number in order:
                 chosen.append(number)
@@ -264,7 +264,7 @@ class Search:
 
     def _keep_by_quota(self, chosen: Chosen, order: Sequence[int]) -> Chosen:
         """The set without those whose quota is not needed."""
-        ledger, kept = self._desk.ledger, set(chosen)
+        ledger, kept = self._planning.ledger, set(chosen)
         with ledger.trial():
             self._release(chosen)
             for number in order:
@@ -318,7 +318,7 @@ class Search:
 
     def _illegal_of(self, chosen: Chosen) -> Chosen:
         """Those of a set who may not be in it."""
-        with self._desk.ledger.trial():
+        with self._planning.ledger.trial():
             self._release(chosen)
             self._settle()
             illegal = [

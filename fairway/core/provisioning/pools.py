@@ -1,23 +1,23 @@
 """New nodes: which elastic pool of a cluster, and how many nodes of it, would hold a workload.
 
 Pools are tried from the cheapest. What is left of a pool counts its most, what it has, its stock,
-the provider's quota, and what this plan asked of it before. One that may be out of stock is for who
-has nowhere else to go.
+the provider's quota, and what this plan asked of it before. A pool that may be out of stock is used
+only as a last resort.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.explain.reasons import no_pool
-from fairway.core.model import Form, Pool, Workload
+from fairway.core.model import Pool
 from fairway.core.packing import pack
 from fairway.core.packing.eligibility import pool_takes
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.provisioning.new_nodes import pack_with_new_nodes
-from fairway.core.quota.flavors import Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,25 @@ class Provisioned:
     on_existing: pack.Packed  # the part of it that takes room that is there already
 
 
+@dataclass(frozen=True, slots=True)
+class NoNodes:
+    """Why no pool gives nodes."""
+
+    reason: Reason
+    has_passed_over: bool = False  # a pool was not asked, since it may be out of stock
+
+
 def find_pool(
-    planning: PlanningRound, workload: Workload, form: Form, option: Assignment, cluster: str
-) -> Provisioned | Reason:
-    """The cheapest pool whose nodes would make a form fit, or why there is none."""
-    place = planning.cluster(cluster)
+    planning: PlanningRound,
+    request: PlacementRequest,
+    cluster: str,
+    *,
+    is_last_resort: bool = False,
+) -> Provisioned | NoNodes:
+    """The cheapest pool whose nodes would make a request fit, or why there is none."""
+    place, form, option = planning.cluster(cluster), request.form, request.assignment
     if not place.pools:
-        return no_pool(cluster)
+        return NoNodes(no_pool(cluster))
     flavors = {
         pod_set.name: [
             planning.snapshot.facts.flavors[name]
@@ -46,8 +58,8 @@ def find_pool(
     }
     rivals = planning.snapshot.eligibility.rivals
     room = planning.ledger.rooms[cluster]
-    wants = planning.wants(cluster, option, form)
-    refusal = no_pool(cluster)
+    wants = planning.wants(cluster, request)
+    refusal, has_passed_over = no_pool(cluster), False
     for pool in sorted(place.pools, key=_price):
         takes = [
             pool_takes(place, pool, pod_set.shape, flavors[pod_set.name], rivals)
@@ -55,13 +67,13 @@ def find_pool(
         ]
         if not any(takes):
             continue
-        if pool.is_doubtful and not planning.is_last_resort:
-            planning.has_passed_over = True
+        if pool.is_doubtful and not is_last_resort:
+            has_passed_over = True
             refusal = _out_of_stock(cluster, pool, 0)
             continue
         left = planning.ledger.left_in_pool(cluster, pool.name)
         grown = pack_with_new_nodes(
-            room, wants, pool, left=left, takes=takes, domain=workload.domain
+            room, wants, pool, left=left, takes=takes, domain=request.workload.domain
         )
         if isinstance(grown, pack.Shortage):
             refusal = _out_of_stock(cluster, pool, left)
@@ -72,7 +84,24 @@ def find_pool(
                 packed=grown.packed,
                 on_existing=_existing(grown.packed, len(place.nodes)),
             )
-    return refusal
+    return NoNodes(refusal, has_passed_over)
+
+
+def most_on_new_nodes(
+    cluster: str, counts: Sequence[int], nodes_for: Callable[[int], Provisioned | NoNodes]
+) -> tuple[int, Provisioned] | NoNodes:
+    """The largest of some counts, in order, that new nodes of a pool can hold, and those nodes."""
+    best: tuple[int, Provisioned] | NoNodes = NoNodes(no_pool(cluster))
+    low, high = 0, len(counts) - 1
+    while low <= high:
+        middle = (low + high) // 2
+        nodes = nodes_for(counts[middle])
+        if isinstance(nodes, Provisioned):
+            best, low = (counts[middle], nodes), middle + 1
+        else:
+            high = middle - 1
+            best = nodes if isinstance(best, NoNodes) else best
+    return best
 
 
 def _out_of_stock(cluster: str, pool: Pool, left: int) -> Reason:

@@ -1,4 +1,4 @@
-"""Lost work against money: whether to preempt or to provision, where a policy weighs prices.
+"""Lost work against money: what preempting and provisioning cost, where a policy weighs prices.
 
     preempting costs     run time that victims lose x the price of what they use
     provisioning costs   price of the new nodes x the time they are needed
@@ -8,45 +8,17 @@ Both in nanos of the fleet's currency. What has no price is not worth weighing: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from fairway.core.model import Form, Workload
+from fairway.core.model import Workload
 from fairway.core.planning_round import PlanningRound
-from fairway.core.preemption.find import Victims, find_victims
-from fairway.core.provisioning.pools import Provisioned, find_pool
-from fairway.core.quota.flavors import Assignment
+from fairway.core.preemption.find import Victims
+from fairway.core.provisioning.pools import Provisioned
 
 _HOUR = 3600
 # How long new nodes are taken to be needed by a workload that does not say how long it runs.
 _RUN_SECONDS = 3600
 
 
-def prefers_provision(
-    planning: PlanningRound,
-    workload: Workload,
-    form: Form,
-    options: Sequence[Assignment],
-    names: Sequence[str],
-) -> bool:
-    """Whether new nodes are cheaper than what the best victims would lose."""
-    lost = [
-        price
-        for option in options
-        for name in names
-        if (victims := find_victims(planning, workload, form, option, name)) is not None
-        and (price := _lost(planning, victims)) is not None
-    ]
-    bought = [
-        price
-        for option in options
-        for name in names
-        if isinstance(nodes := find_pool(planning, workload, form, option, name), Provisioned)
-        and (price := _bought(planning, workload, name, nodes)) is not None
-    ]
-    return bool(lost and bought) and min(bought) < min(lost)
-
-
-def _lost(planning: PlanningRound, victims: Victims) -> int | None:
+def price_of_loss(planning: PlanningRound, victims: Victims) -> int | None:
     """What the victims' lost run time was worth."""
     total = 0
     for victim in victims.victims:
@@ -62,7 +34,7 @@ def _lost(planning: PlanningRound, victims: Victims) -> int | None:
     return total if total or all(not victim.lost_seconds for victim in victims.victims) else None
 
 
-def _bought(
+def price_of_nodes(
     planning: PlanningRound, workload: Workload, cluster: str, nodes: Provisioned
 ) -> int | None:
     """What the new nodes cost for as long as they are needed."""

@@ -154,7 +154,7 @@ PATCHES = (
     Patch(
         "a service gets replicas beyond its quota",
         "modes/service.py",
-        "more = min(more, usable.get(name, 0), service.quota_for(option))",
+        "more = min(more, usable.get(name, 0), quota)",
         "more = min(more, usable.get(name, 0))",
         "../properties",
     ),
@@ -167,7 +167,7 @@ PATCHES = (
     ),
     Patch(
         "somebody is a victim twice",
-        "modes/gang.py",
+        "modes/allocation.py",
         "        planning.preempted.add(victim.key)\n",
         "",
         "../properties",

@@ -1,0 +1,157 @@
+"""The ladder: every way to get capacity, in order, for gangs, services and sweeps alike.
+
+A workload climbs in one form at a time: the first, then alternatives whose time has come. Each step
+is a group of clusters and a rung: take what is idle, take from victims, take new nodes. How much is
+taken is the mode's own (a gang all or nothing, services and sweeps what they get), and so is a
+`Climber`; the rules are the same for all:
+
+- a rung whose circuit breaker is open gives nothing, and says so;
+- where the policy weighs prices, new nodes that cost less than the work lost come before victims;
+- where the queue tries the next flavor before it borrows, quota of its own comes first;
+- what is refused on the way is a reason, worked out when somebody reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from fairway.api.meta import Rung
+from fairway.api.reasons import Code, Reason
+from fairway.core.clusters.candidates import Names, ladder
+from fairway.core.explain.reasons import MayNotUse
+from fairway.core.model import Form, Workload
+from fairway.core.modes.outcome import Outcome
+from fairway.core.planning_round import PlanningRound
+from fairway.core.preemption.find import Victims
+from fairway.core.provisioning.pools import NoNodes, Provisioned
+from fairway.core.provisioning.price import price_of_loss, price_of_nodes
+from fairway.core.quota.flavors import Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderStep:
+    """Where something is taken: a group, its clusters, and the flavors in the queue's order."""
+
+    group: str
+    clusters: Names
+    options: list[Assignment]
+
+
+class Climber(Protocol):
+    """A workload in one form, and what it has taken so far."""
+
+    @property
+    def planning(self) -> PlanningRound: ...
+    @property
+    def workload(self) -> Workload: ...
+    @property
+    def form(self) -> Form: ...
+
+    def wants(self, rung: Rung) -> bool:
+        """Whether it would take more by a rung."""
+
+    def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
+        """Takes what is idle."""
+
+    def take_from_victims(self, step: LadderStep, outcome: Outcome) -> None:
+        """Takes from workloads that must yield, the least harmful first."""
+
+    def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
+        """Takes nodes of elastic pools."""
+
+    def victims(self, cluster: str, option: Assignment) -> Victims | None:
+        """Who would have to yield in a cluster for the least that it takes."""
+
+    def new_nodes(self, cluster: str, option: Assignment) -> Provisioned | NoNodes:
+        """The nodes in a cluster for the least that it takes."""
+
+
+def forms_due(planning: PlanningRound, workload: Workload, outcome: Outcome) -> Iterator[Form]:
+    """The forms whose time has come; of what runs, the one that it has."""
+    if workload.held is not None:
+        yield held_form(workload)
+        return
+    waited = max(0.0, planning.now - workload.queued_at)
+    for form in workload.forms:
+        if form.after_seconds <= waited:
+            yield form
+        else:
+            until = workload.queued_at + form.after_seconds
+            outcome.reasons.append(Reason(code=Code.HOLDING_OUT, other=form.name, until=until))
+
+
+def held_form(workload: Workload) -> Form:
+    """The form in which a workload runs, or would run first; an alternative may be gone."""
+    name = workload.held.form if workload.held else ""
+    return next((form for form in workload.forms if form.name == name), workload.forms[0])
+
+
+def climb(climber: Climber, outcome: Outcome) -> None:
+    """Takes what each step of the ladder gives, until nothing more is wanted."""
+    planning, workload = climber.planning, climber.workload
+    options = planning.assignments(workload, climber.form)
+    if not options:
+        outcome.reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
+        return
+    candidates, policy = planning.candidates(workload), planning.snapshot.policy(workload)
+    if candidates.refused:
+        outcome.reasons.later(MayNotUse(refused=candidates.refused))
+    is_any_tried = False
+    for group, rung in ladder(policy, tuple(name for name, _ in candidates.groups)):
+        names = candidates.in_group(group)
+        if not names:
+            continue
+        is_any_tried = True
+        step = LadderStep(group=group, clusters=names, options=options)
+        if rung == "Preempt" and climber.wants(rung) and _is_cheaper_to_buy(climber, step):
+            climber.take_new_nodes(step, outcome)
+        if not climber.wants(rung):
+            continue
+        stopped = planning.stopped_by(rung)
+        if stopped is not None:
+            outcome.reasons.append(stopped)
+        else:
+            _TAKE[rung](climber, step, outcome)
+    if not is_any_tried:
+        outcome.reasons.append(Reason(code=Code.NO_CLUSTER))  # no group of the ladder has any
+
+
+_TAKE: dict[Rung, Callable[[Climber, LadderStep, Outcome], None]] = {
+    "Idle": lambda climber, step, outcome: climber.take_idle(step, outcome),
+    "Preempt": lambda climber, step, outcome: climber.take_from_victims(step, outcome),
+    "Provision": lambda climber, step, outcome: climber.take_new_nodes(step, outcome),
+}
+
+
+def _is_cheaper_to_buy(climber: Climber, step: LadderStep) -> bool:
+    """Whether new nodes cost less than what the best victims would lose, if that is weighed."""
+    planning, workload = climber.planning, climber.workload
+    policy = planning.snapshot.policy(workload)
+    if not policy.weighs_price or planning.stopped_by("Provision") is not None:
+        return False
+    places = [(option, name) for option in step.options for name in step.clusters]
+    lost = [
+        price
+        for option, name in places
+        if (victims := climber.victims(name, option)) is not None
+        and (price := price_of_loss(planning, victims)) is not None
+    ]
+    bought = [
+        price
+        for option, name in places
+        if isinstance(nodes := climber.new_nodes(name, option), Provisioned)
+        and (price := price_of_nodes(planning, workload, name, nodes)) is not None
+    ]
+    return bool(lost and bought) and min(bought) < min(lost)
+
+
+def borrows_last(planning: PlanningRound, workload: Workload) -> bool:
+    """Whether the next flavor is tried before anything is borrowed."""
+    return planning.queue(workload).fungibility.when_can_borrow == "TryNextFlavor"
+
+
+def borrow_passes(planning: PlanningRound, workload: Workload) -> tuple[bool, ...]:
+    """For who takes what it gets: whether each pass over the flavors may borrow."""
+    return (False, True) if borrows_last(planning, workload) else (True,)
