@@ -186,6 +186,7 @@ async def _run_controllers(
             meter=meter,
         ),
     )
+    plane.scheduler.observers.append(lambda planned, *_: api.metrics.plan_made(planned.faults))
     parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
     running = asyncio.ensure_future(run_all(parts))
     try:

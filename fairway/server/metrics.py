@@ -8,7 +8,7 @@ metric are looked up once and kept, since looking them up costs more than counti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
@@ -48,6 +48,7 @@ class Metrics:
         self._resources: set[str] = set()
         self._make_request_metrics()
         self._make_store_metrics()
+        self._make_plan_metrics()
 
     def request_answered(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """Counts a request; `resource` as `plural.group`, "" for paths that are no resource."""
@@ -102,6 +103,12 @@ class Metrics:
         self._batch_size.observe(size)
         self._fsync_seconds.observe(fsync_seconds)
 
+    def plan_made(self, faults: Collection[str] | None) -> None:
+        """A plan breaks these rules; None: it was not checked."""
+        if faults is not None:
+            self._plans_checked.inc()
+            self._plan_faults.inc(len(faults))
+
     def set_audit_lines_lost(self, count: int) -> None:
         self._audit_lost.set(count)
 
@@ -139,6 +146,14 @@ class Metrics:
         )
         self._request_counters: dict[tuple[str, str, int], Counter] = {}
         self._request_timers: dict[tuple[str, str], Histogram] = {}
+
+    def _make_plan_metrics(self) -> None:
+        self._plans_checked = Counter(
+            "fairway_plans_checked", "Plans held against the rules.", registry=self._registry
+        )
+        self._plan_faults = Counter(
+            "fairway_plan_faults", "Rules that checked plans broke.", registry=self._registry
+        )
 
     def _make_store_metrics(self) -> None:
         registry = self._registry

@@ -21,6 +21,8 @@ from fairway.api.cluster import Cluster
 from fairway.api.fleet import Health
 from fairway.api.work import Work
 from fairway.controllers.plane import ControlPlane, PlaneOptions
+from fairway.controllers.scheduling.planner import InlinePlanner
+from fairway.controllers.scheduling.planner_state import Planned, Planning
 from fairway.controllers.terms import Settings as TermSettings
 from fairway.kinds.registry import Kinds
 from fairway.sim.driver_faces import DriverFace
@@ -150,10 +152,16 @@ class HubReplica(Process):
             clock=OwnClock(self._stage.time, skew=skew, drift=drift, gate=self.gate),
             kinds=self._stage.kinds,
             options=PlaneOptions(
-                terms=TermSettings(identity=self.name, duration_seconds=self._term_seconds)
+                terms=TermSettings(identity=self.name, duration_seconds=self._term_seconds),
+                make_planner=lambda: InlinePlanner(Planning(check_every=1)),
             ),
         )
+        self.plane.scheduler.observers.append(self._check)
         await self.plane.run()
+
+    def _check(self, planned: Planned, *_: object) -> None:
+        for fault in planned.faults or ():
+            self._stage.log.violated(f"{self.name} planned what no plan may do: {fault}")
 
 
 class ClusterAgent(Process):

@@ -18,9 +18,11 @@ from fairway.clock import VirtualClock, micro_timestamp
 from fairway.controllers.scheduling.planner import PlannerFault, ProcessPlanner
 from fairway.controllers.scheduling.planner_process import serve
 from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
+from fairway.core.modes import gang
 from fairway.core.snapshot import Snapshot
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.view.view import View
+from tests import builders
 from tests.controllers.fleets import running
 from tests.controllers.test_running import FLEET, job
 
@@ -212,3 +214,46 @@ def _report(sequence: int) -> Fed:
         },
     }
     return Fed(msgspec.json.encode(body))
+
+
+def _small(check_every: int) -> Planning:
+    """A queue of one GPU, of which everybody wants two."""
+    greedy = builders.workload("greedy", "q", count=2)
+    objects = [builders.flavor("h100"), builders.queue("q", 1), greedy]
+    for number, item in enumerate(objects):
+        item["metadata"]["resourceVersion"] = str(number)
+    planning = Planning(check_every=check_every)
+    planning.feed(Fed(msgspec.json.encode(item)) for item in objects)
+    return planning
+
+
+def test_a_plan_that_breaks_a_rule_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gang, "quota_reason", lambda *_: None)  # a bug in the core
+    planned = _small(check_every=1).plan(builders.NOW, 10)
+    assert [step.workload for step in planned.steps] == ["team/greedy"]
+    assert planned.faults is not None
+    assert "greedy" in planned.faults[0]
+
+
+def test_a_good_plan_breaks_no_rule() -> None:
+    planning = _small(check_every=1)
+    modest = builders.workload("modest", "q", count=1)
+    modest["metadata"]["resourceVersion"] = "9"
+    planning.feed([Fed(msgspec.json.encode(modest))])
+    planned = planning.plan(builders.NOW, 10)
+    assert [step.workload for step in planned.steps] == ["team/modest"]
+    assert planned.faults == ()
+
+
+def test_one_of_many_plans_is_checked() -> None:
+    planning, checked = _small(check_every=3), []
+    for number in range(7):
+        name = f"w{number}"
+        item = builders.workload(name, "q", count=1)
+        item["metadata"]["resourceVersion"] = "9"
+        planning.feed([Fed(msgspec.json.encode(item))])
+        planned = planning.plan(builders.NOW, 10)
+        assert planned.steps
+        checked.append(planned.faults is not None)
+        planning.feed([Fed(msgspec.json.encode(item), is_removed=True)])
+    assert checked == [False, False, True, False, False, True, False]

@@ -53,6 +53,13 @@ def test_even_resources_that_exist_are_counted_apart_only_so_many(metrics: Metri
     assert value(metrics, "fairway_requests_total", **other) == 1000 - 256
 
 
+def test_plans_that_were_checked_are_counted_with_the_rules_they_broke(metrics: Metrics) -> None:
+    for faults in (None, (), ("a gang of 4 has 3 pods", "east has no room")):
+        metrics.plan_made(faults)
+    assert value(metrics, "fairway_plans_checked_total") == 2
+    assert value(metrics, "fairway_plan_faults_total") == 2
+
+
 def test_open_watches_rise_and_fall(metrics: Metrics) -> None:
     metrics.watch_opened("pods")
     metrics.watch_opened("pods")

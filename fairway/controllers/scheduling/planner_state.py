@@ -19,6 +19,7 @@ from fairway.api.reasons import headline
 from fairway.controllers.scheduling.wake_ups import Notice
 from fairway.controllers.timeline import ahead
 from fairway.core import cycle
+from fairway.core.checks.invariants import broken
 from fairway.core.costs import accounts
 from fairway.core.costs.accounts import ClusterFlavor
 from fairway.core.cycle import START, Cursor
@@ -35,6 +36,8 @@ from fairway.view.view import View
 
 _SHADOW_MOST = 1_000  # decisions of one look at what shadowed clusters would get
 _CODES_MOST = 2_000  # changed codes that are told with one part of a plan
+_CHECK_EVERY = 50  # plans with steps, of which one is checked
+_CHECKED_WORKLOADS_MOST = 5_000  # in a fleet whose plans are checked
 _AGAIN_SECONDS = 30.0  # run times grow and shares fade: who waits is looked at again by then
 
 # Services that are away from home are remembered from the first plan on.
@@ -75,6 +78,7 @@ class Planned:
     choices: tuple[Mapping[str, Any], ...] = ()
     set_aside: tuple[SetAside, ...] = ()  # since the last part
     waiting: int = 0
+    faults: tuple[str, ...] | None = None  # rules that it breaks; None: it was not checked
     is_done: bool = True  # nothing more to decide until something happens
     wake_at: float | None = None  # when time alone may change the answer
 
@@ -82,7 +86,9 @@ class Planned:
 class Planning:
     """Keeps the view, and plans part by part."""
 
-    def __init__(self) -> None:
+    def __init__(self, check_every: int = _CHECK_EVERY) -> None:
+        self._check_every = check_every
+        self._unchecked = 0  # plans with steps since the last that was checked
         self._view = View()
         self._notice = Notice()
         self._cursor: Cursor | None = None  # of the plan that goes on; None: none does
@@ -158,8 +164,21 @@ class Planning:
         if cursor.is_done:
             self._settled = cursor
         planned = self._plan(result, snapshot, is_whole=is_whole)
+        planned = replace(planned, faults=self._faults(result, snapshot))
         self._view.assume(result)
         return planned
+
+    def _faults(self, plan: Plan, snapshot: Snapshot) -> tuple[str, ...] | None:
+        """The rules that a plan breaks; one of many is looked at, and none of a fleet too large."""
+        if not plan.steps:
+            return None
+        self._unchecked += 1
+        if self._unchecked < self._check_every:
+            return None
+        if len(snapshot.facts.workloads) > _CHECKED_WORKLOADS_MOST:
+            return None
+        self._unchecked = 0
+        return tuple(broken(snapshot.facts, plan))
 
     def _nothing(self, now: float) -> Planned:
         return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at())

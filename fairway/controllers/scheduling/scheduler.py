@@ -303,6 +303,8 @@ class Scheduler:
             priorities=planned.priorities,
             queues=planned.queues,
         )
+        for fault in planned.faults or ():
+            _log.error("a plan breaks a rule, and is carried out all the same: %s", fault)
         allowed = self._restrain(planned)
         outcome = await self._committer.commit(with_fields(planned, steps=allowed.steps), context)
         for workload, stored in outcome.stored.items():

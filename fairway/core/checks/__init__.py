@@ -1,1 +1,1 @@
-"""What no plan may do; used by tests, simulation and commit."""
+"""What no plan may do: asked of every plan in tests and simulation, of some in a running hub."""

@@ -1,4 +1,4 @@
-"""What no plan may do: checked in tests, in simulation, and before a plan is carried out.
+"""What no plan may do: checked in tests, after every plan of a simulation, and at times by a hub.
 
 Each function returns sentences, none where everything holds. They know nothing of how a plan is
 made: `broken` takes a snapshot of its own, walks the steps in order and asks of each whether it
