@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairway.cli.render_table import Grid
+from fairway.cli.workloads import shown_phase
 from fairway.client.wire import Object
 
 
@@ -35,7 +36,12 @@ def grid(table: Object, view: View) -> Grid:
         is_name[0] = headings[0] == "NAME"
     rows = []
     for row in table.get("rows") or ():
-        cells = [_text(row["cells"][at]) for at in kept]
+        cells = [
+            shown_phase(text) if heading == "PHASE" else text
+            for heading, text in zip(
+                headings, (_text(row["cells"][at]) for at in kept), strict=True
+            )
+        ]
         cells = [
             view.name_prefix + cell if named else cell
             for cell, named in zip(cells, is_name, strict=True)

@@ -21,7 +21,14 @@ from fairway.cli.holdings import gpus_of
 from fairway.cli.options import Duration
 from fairway.cli.render_table import Grid
 from fairway.cli.session import Session, current
-from fairway.cli.workloads import clusters_of, name_of, phase_of, queue_of, status_of
+from fairway.cli.workloads import (
+    clusters_of,
+    name_of,
+    phase_of,
+    queue_of,
+    shown_phase,
+    status_of,
+)
 from fairway.client.asynchronous import WORKLOADS
 from fairway.client.errors import ConnectionFailed
 from fairway.client.wire import Object, Scope
@@ -206,7 +213,7 @@ def _workload(entry: Object) -> list[str]:
         str(metadata["namespace"]),
         name_of(entry),
         queue_of(entry),
-        phase_of(entry),
+        shown_phase(phase_of(entry)),
         str(status.get("priority") or entry["spec"].get("priority") or 0),
         ",".join(clusters_of(entry)),
         f"{gpus:g}" if gpus else "",

@@ -79,6 +79,11 @@ def status_of(workload: Object) -> dict[str, Any]:
     return workload.get("status") or {}
 
 
+def shown_phase(phase: str) -> str:
+    """A phase as people read it: what is claimed is starting."""
+    return "Starting" if phase == "Claimed" else phase
+
+
 def phase_of(workload: Object) -> str:
     """Where it is in its life; a new one has no status yet, and waits."""
     return str(status_of(workload).get("phase") or "Waiting")

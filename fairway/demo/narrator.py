@@ -96,7 +96,7 @@ def _claim(before: Claim | None, after: Workload, others: Mapping[str, Workload]
         workload.metadata.name if workload is not None else "another" for workload in workloads
     ]
     pools = [victim for victim in claim.waits_for if victim.type == "Provision"]
-    is_away = any(placement.group not in ("", _HOME, "here") for placement in claim.placements)
+    is_away = any(placement.group not in ("", _HOME, "laptop") for placement in claim.placements)
     text = f"in {claim.summary}{_flavors(claim)}"
     if victims:
         text += f", as soon as {' and '.join(victims)} made room"

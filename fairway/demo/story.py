@@ -40,7 +40,7 @@ class Step:
     at: float
     submit: Job | None = None
     replicas: int | None = None  # what the service is scaled to
-    updates: bool = False  # a new version of the service goes out
+    updates: bool = False  # a new version of the service rolls out
     down: str = ""  # a cluster that is lost
     up: str = ""  # a cluster that comes back
     runs_here: bool = False  # a real process on this machine
@@ -142,7 +142,7 @@ STORY: tuple[Step, ...] = (
     Step(
         at=36,
         updates=True,
-        says="a new version of the model goes out: where it is smallest first, then group by group",
+        says="a new version of the model rolls out: the smallest place first, then group by group",
     ),
     Step(at=62, down="cloud-east", says="the region cloud-east goes down"),
     Step(at=96, replicas=6, says="traffic falls: the service comes home"),

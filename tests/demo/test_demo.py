@@ -48,7 +48,7 @@ async def told(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path) -> Tol
 async def begin(fleet: Fleet) -> None:
     """The fleet of the demo, less this machine, which has no virtual time."""
     for document in demo.documents():
-        if document.value["metadata"]["name"] != "here":
+        if document.value["metadata"]["name"] != "laptop":
             await fleet.apply(to_yaml(document.value))
 
 

@@ -47,13 +47,13 @@ def test_a_tab_that_is_told_to_look_only_changes_nothing_until_somebody_signs_in
     sign_in(page, hub.token)
     open_workload(page, "pretrain")
     expect(page.get_by_role("button", name="Suspend")).to_be_enabled()
-    page.get_by_role("button", name="Look only").click()
-    expect(page.get_by_text("Looking only", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Read-only").click()
+    expect(page.get_by_text("Read-only", exact=True)).to_be_visible()
     nothing_can_be_pressed(page)
     expect(page.get_by_text("You may look, and not change it.")).to_be_visible()
     keep(page, "looking-only")
     page.reload()
-    expect(page.get_by_text("Looking only", exact=True)).to_be_visible()
+    expect(page.get_by_text("Read-only", exact=True)).to_be_visible()
     nothing_can_be_pressed(page)
     assert hub.token not in page.evaluate("JSON.stringify(sessionStorage)")
     assert page.evaluate(BY_HAND) == 403
@@ -72,7 +72,7 @@ def test_a_service_cannot_be_changed_either(browser: Browser, hub: Hub, client: 
     sign_in(page, hub.token)
     look(page, "services/team-serving/assistant")
     expect(page.get_by_role("button", name="Scale…")).to_be_enabled()
-    page.get_by_role("button", name="Look only").click()
+    page.get_by_role("button", name="Read-only").click()
     expect(page.get_by_role("button", name="Scale…")).to_be_disabled()
     watched.close()
     assert watched.complaints == []
@@ -82,8 +82,8 @@ def test_who_only_looks_may_still_ask_what_if(browser: Browser, hub: Hub, client
     watched = opened(browser, hub.url)
     page = watched.page
     sign_in(page, hub.token)
-    page.get_by_role("button", name="Look only").click()
-    expect(page.get_by_text("Looking only", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Read-only").click()
+    expect(page.get_by_text("Read-only", exact=True)).to_be_visible()
     look(page, "whatif")
     page.get_by_role("button", name="Try it").click()
     expect(page.get_by_role("region", name="What would be different")).to_be_visible()
@@ -100,8 +100,8 @@ def test_a_phone_says_that_one_only_looks_without_scrolling_sideways(
     sign_in(page, hub.token)
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     keep(page, f"phone-before-looking-only-{theme}")
-    page.get_by_role("button", name="Look only").click()
-    expect(page.get_by_text("Looking only", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Read-only").click()
+    expect(page.get_by_text("Read-only", exact=True)).to_be_visible()
     keep(page, f"phone-looking-only-{theme}")
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     watched.close()
@@ -158,9 +158,9 @@ def test_a_hub_with_a_page_for_looking_only_lets_nobody_change_anything_there(
         page.get_by_role("button", name="Sign in with the token").click()
     else:
         real.sign_in(page, "bob")
-    expect(page.get_by_text("Looking only", exact=True)).to_be_visible()
+    expect(page.get_by_text("Read-only", exact=True)).to_be_visible()
     nothing_can_be_pressed(page)
-    assert page.get_by_role("button", name="Look only").count() == 0
+    assert page.get_by_role("button", name="Read-only").count() == 0
     assert read_only.token not in page.evaluate("JSON.stringify(sessionStorage)")
     assert page.evaluate(TOKEN).startswith("look-only.")
     assert page.evaluate(BY_HAND) == 403

@@ -143,7 +143,7 @@ def test_a_new_version_waits_for_an_approval_and_gets_it(page: Page, client: Cli
         assert found.rollout()["metadata"]["annotations"]["serving.fairway.dev/approved"] == "2.0"
         look(page, "services")
         line = page.get_by_role("row").filter(has_text="rolls")
-        expect(line).to_contain_text(re.compile("everywhere *revision 2"))
+        expect(line).to_contain_text(re.compile("rolled out *revision 2"))
 
 
 def test_an_undo_brings_back_the_template_of_an_earlier_revision(
@@ -165,7 +165,7 @@ def test_an_undo_brings_back_the_template_of_an_earlier_revision(
         page.get_by_role("button", name="Undo…").click()
         page.get_by_label("Revision to go back to").select_option("1")
         page.get_by_role("button", name="Undo it").click()
-        expect(page.get_by_text("The template of revision 1 goes out again.")).to_be_visible()
+        expect(page.get_by_text("The template of revision 1 rolls out again.")).to_be_visible()
         assert image_of(found.workload()) == "serving:1"
         expect(page.get_by_role("region", name="Rollout undone")).to_contain_text(
             "Everywhere: revision 3"

@@ -228,8 +228,8 @@ def test_signing_out_ends_at_the_provider_as_well(visit: Visit) -> None:
 def test_who_looks_only_goes_on_looking_when_it_is_renewed(visit: Visit) -> None:
     visit.page.clock.install()
     page = signed_in_as(visit, "ann")
-    page.get_by_role("button", name="Look only").click()
-    expect(page.get_by_text("Looking only")).to_be_visible()
+    page.get_by_role("button", name="Read-only").click()
+    expect(page.get_by_text("Read-only")).to_be_visible()
     assert page.evaluate(TOKEN).startswith("look-only.")
     renewed(page)
     assert page.evaluate(TOKEN).startswith("look-only.")

@@ -77,7 +77,7 @@ def test_a_step_of_the_ladder_tells_more_when_it_is_pressed(page: Page, client: 
 def test_a_running_workload_shows_its_story_its_place_and_its_manifest(page: Page) -> None:
     open_workload(page, "pretrain")
     story = section(page, "Timeline")
-    for word in ("Submitted", "Claimed", "Running"):
+    for word in ("Submitted", "Starting", "Running"):
         expect(story.get_by_text(word, exact=True)).to_be_visible()
     expect(section(page, "Why here")).to_contain_text("there was room that nobody used")
     place = section(page, "Placement and pods")

@@ -236,9 +236,9 @@ FLAPPING = Day(
 
 CANARY = Day(
     name="bad-canary",
-    title="A good version goes out in batches; a bad one goes back from its first",
+    title="A good version rolls out in batches; a bad one rolls back from its first",
     says=(
-        "Two further replicas are claimed while a version goes out, so that none is ever lacking. "
+        "Two further replicas are claimed while a version rolls out, so that none is ever lacking. "
         "At eleven a good one takes the far site first and home after it. The one of three never "
         "gets ready: two replicas of the far site have it for ten minutes, and home never does."
     ),

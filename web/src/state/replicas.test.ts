@@ -69,7 +69,7 @@ test("what the autoscaler and the rollout did is told in order, the last change 
   } as unknown as Rollout;
   expect(marksOf(autoscaler, rollout).map((one) => `${one.at} ${one.text}: ${one.words}`)).toEqual([
     "10 -1: scaled by -1",
-    "15 r2: revision 2 goes out",
+    "15 r2: revision 2 rolling out",
     "20 +3: scaled by +3: much to do",
   ]);
 });

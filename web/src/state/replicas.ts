@@ -65,7 +65,7 @@ export function marksOf(autoscaler: FleetAutoscaler | null, rollout: Rollout | n
       found.push({
         at: Date.parse(one.createdAt) / 1000,
         text: `r${one.revision}`,
-        words: `revision ${one.revision} ${one.outcome ? `(${one.outcome})` : "goes out"}${one.changeCause ? `: ${one.changeCause}` : ""}`,
+        words: `revision ${one.revision} ${one.outcome ? `(${one.outcome})` : "rolling out"}${one.changeCause ? `: ${one.changeCause}` : ""}`,
       });
   return found.sort((one, other) => one.at - other.at);
 }

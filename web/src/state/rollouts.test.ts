@@ -30,10 +30,10 @@ test("a rollout of a native object is that of the workload which stands for it",
 test.each([
   [
     { phase: "AwaitingApproval", revision: 3, currentBatch: 1, batches: 4 },
-    "revision 3, batch 2 of 4, waits for approval",
+    "revision 3, batch 2 of 4, waiting for approval",
   ],
-  [{ phase: "Completed", revision: 3, currentBatch: 3, batches: 4 }, "revision 3, , everywhere"],
-  [{ phase: "RolledBack", revision: 3, stableRevision: 2 }, "revision 2, , went back"],
+  [{ phase: "Completed", revision: 3, currentBatch: 3, batches: 4 }, "revision 3, , rolled out"],
+  [{ phase: "RolledBack", revision: 3, stableRevision: 2 }, "revision 2, , rolled back"],
   [
     { phase: "Paused", revision: 3, batches: 2, failure: "GateFailed" },
     "revision 3, batch 1 of 2, stopped",

@@ -22,13 +22,13 @@ export function keyOfRollout(rollout: Rollout): string {
 }
 
 const LOOKS: Record<string, [Tone, string]> = {
-  Progressing: ["start", "goes out"],
-  Soaking: ["start", "soaks"],
-  AwaitingApproval: ["wait", "waits for approval"],
+  Progressing: ["start", "rolling out"],
+  Soaking: ["start", "soaking"],
+  AwaitingApproval: ["wait", "waiting for approval"],
   Paused: ["hold", "paused"],
-  Completed: ["good", "everywhere"],
-  RollingBack: ["bad", "goes back"],
-  RolledBack: ["bad", "went back"],
+  Completed: ["good", "rolled out"],
+  RollingBack: ["bad", "rolling back"],
+  RolledBack: ["bad", "rolled back"],
   Failed: ["bad", "failed"],
 };
 

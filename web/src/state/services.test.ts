@@ -98,7 +98,7 @@ test.each([
         } as unknown as Rollout,
       ],
     },
-    "New version went back: a 0/1",
+    "New version rolled back: a 0/1",
   ],
   [
     "nobody can measure",

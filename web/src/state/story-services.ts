@@ -116,7 +116,7 @@ function decided(known: Known): Moment[] {
       else
         found.push({
           at,
-          word: found.length ? "Spread" : "Claimed",
+          word: found.length ? "Spread" : "Starting",
           tone: "start",
           more: found.length ? `over ${places}` : places,
         });

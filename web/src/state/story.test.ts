@@ -65,7 +65,14 @@ test("one that was preempted and moved keeps its whole story", () => {
     ["west", "start", 30, 35],
     ["west", "run", 35, 60],
   ]);
-  expect(found.words).toEqual(["Submitted", "Claimed", "Running", "Preempted", "Claimed", "Moved"]);
+  expect(found.words).toEqual([
+    "Submitted",
+    "Starting",
+    "Running",
+    "Preempted",
+    "Starting",
+    "Moved",
+  ]);
   expect(found.story.lanes).toEqual(["", "east", "west"]);
   expect(found.story.moments[3]).toMatchObject({
     whom: "other/boss",
@@ -248,6 +255,6 @@ test("a service that lost one of its clusters ran on in the others", () => {
     ["home", "run", 5, 60],
     ["east", "run", 10, 20],
   ]);
-  expect(found.words).toEqual(["Submitted", "Claimed", "Running", "Spread", "Left"]);
+  expect(found.words).toEqual(["Submitted", "Starting", "Running", "Spread", "Left"]);
   expect(found.story.moments.at(-1)!.more).toBe("east: cluster lost");
 });

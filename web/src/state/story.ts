@@ -96,7 +96,7 @@ export function storyOf(known: Known): Story {
     if (decided < (started ?? ended))
       moments.push({
         at: decided,
-        word: "Claimed",
+        word: "Starting",
         tone: "start",
         more: `${listWords(places)}, attempt ${one.attempt}`,
       });
@@ -174,7 +174,7 @@ function current(
   if (row.decided !== null)
     moments.push({
       at: row.decided,
-      word: "Claimed",
+      word: "Starting",
       tone: "start",
       more: `${listWords(places) || "by quota alone"} (${claim.rung ?? "Idle"}), attempt ${claim.attempt}${awaited.length ? `, when ${listWords(awaited)}` : ""}`,
     });

@@ -33,4 +33,9 @@ export function lookOf(phase: string): Look {
   return PHASES[phase] ?? HEALTH[phase] ?? { tone: "quiet", shape: "ring", order: 9 };
 }
 
+/** What people read; the API's name of a phase stays. */
+export function wordOf(phase: string): string {
+  return phase === "Claimed" ? "Starting" : phase;
+}
+
 export const OVER = new Set(["Succeeded", "Failed", "Cancelled"]);
