@@ -35,6 +35,7 @@ from fairway.controllers.object_events import Notes
 from fairway.controllers.queues import Queues
 from fairway.controllers.rollouts.controller import Rollouts
 from fairway.controllers.scheduling.planner import InlinePlanner, Planner
+from fairway.controllers.scheduling.questions import Explain, Standings
 from fairway.controllers.scheduling.record import NoSink, RecordingPlanner, Sink
 from fairway.controllers.scheduling.scheduler import FED, Scheduler
 from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettings
@@ -259,7 +260,7 @@ class ControlPlane:
         self, namespace: str, name: str, may: MayLook | None = None
     ) -> dict[str, Any] | None:
         """Why a workload waits, for somebody who may look into some namespaces; None: its own."""
-        explanation = await self.scheduler.explain(f"{namespace}/{name}")
+        explanation = await self.scheduler.ask(Explain(f"{namespace}/{name}"))
         if explanation is None:
             return None
         return discreet_explanation(explanation, may or within(namespace)).render()
@@ -278,7 +279,7 @@ class ControlPlane:
         return result[::-1]
 
     async def standing(self) -> dict[str, Any]:
-        standings = await self.scheduler.standings()
+        standings = await self.scheduler.ask(Standings())
         fair = fair_of(standings)
         queues = [{**queue.render(), "fair": round(fair[queue.queue], 3)} for queue in standings]
         return {"now": self._clock.now(), "queues": queues}

@@ -19,6 +19,7 @@ from fairway.api.queue import FlavorUsage, Queue, QueueStatus, RememberedUsage
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
+from fairway.controllers.scheduling.questions import Standings
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.explain.queue_status import QueueState
 from fairway.core.quota.shares import decay
@@ -52,7 +53,7 @@ class Queues:
         while True:
             await self._clock.sleep(self._look_seconds)
             try:
-                standings = await self._scheduler.standings()
+                standings = await self._scheduler.ask(Standings())
             except ApiError as fault:
                 _log.warning("how queues stand is not known: %s", fault)
                 continue

@@ -22,6 +22,7 @@ from fairway.clock import Clock
 from fairway.controllers.cache import Cache
 from fairway.controllers.object_events import Notes
 from fairway.controllers.scheduling.planner import PlannerLost
+from fairway.controllers.scheduling.questions import Shadow
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.controllers.statuses import with_status
 from fairway.store.interface import Store, Write
@@ -59,7 +60,7 @@ class Shadows:
                     _log.debug("what shadowed clusters would get was not told: %s", fault)
 
     async def _look(self, clusters: list[Cluster]) -> None:
-        result = await self._scheduler.shadow()
+        result = await self._scheduler.ask(Shadow())
         for cluster in clusters:
             name = cluster.metadata.name
             if cluster.spec.mode == "Shadow":

@@ -10,6 +10,7 @@ import pytest
 from fairway.app import prepare_store
 from fairway.clock import VirtualClock
 from fairway.controllers.history.answers import Asked
+from fairway.controllers.scheduling.questions import Samples
 from fairway.hub.decision_log import segments
 from fairway.hub.history_log import HistoryFile
 from fairway.resources.catalogue import standard_catalogue
@@ -92,7 +93,7 @@ async def test_what_is_claimed_and_does_not_run_yet_starts(fleet: Fleet) -> None
     seen = []
     for _ in range(60):
         await fleet.clock.advance(0.25)
-        now = (await fleet.plane.scheduler.gauges()).places["hangzhou", "h100"]
+        now = (await fleet.plane.scheduler.ask(Samples())).places["hangzhou", "h100"]
         seen.append((now.used, now.starting, now.free))
     assert (8, 8, 8) in seen
     assert seen[-1] == (8, 0, 8)

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from fairway.clock import VirtualClock, micro_timestamp
 from fairway.controllers.scheduling.planner import PlannerFault, ProcessPlanner
 from fairway.controllers.scheduling.planner_process import serve
 from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
+from fairway.controllers.scheduling.questions import Explain, Shadow, Standings
 from fairway.core.modes import gang
 from fairway.core.snapshot import Snapshot
 from fairway.store.embedded.store import EmbeddedStore
@@ -28,15 +30,15 @@ from tests.controllers.test_running import FLEET, job
 
 NOW = 1_800_000_000.0
 GPU = {"name": "main", "count": 1, "requests": {"gpu": "1"}}
-QUESTION = pickle.dumps(("standings", (NOW,)))
+QUESTION = pickle.dumps(("ask", (Standings(), NOW)))
 
 
 async def test_who_is_cancelled_while_asking_leaves_no_answer_for_the_next() -> None:
     planner = ProcessPlanner()
     try:
-        await planner.standings(NOW)
+        await planner.ask(Standings(), NOW)
         for _ in range(5):
-            asking = asyncio.ensure_future(planner.standings(NOW))
+            asking = asyncio.ensure_future(planner.ask(Standings(), NOW))
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             asking.cancel()
@@ -50,17 +52,17 @@ async def test_a_fault_in_the_process_is_told_with_its_place_and_the_process_liv
     try:
         with pytest.raises(PlannerFault, match="in feed"):
             await planner.feed([Fed(b"not JSON")])
-        assert await planner.explain("default/none", NOW) is None
+        assert await planner.ask(Explain("default/none"), NOW) is None
     finally:
         await planner.close()
 
 
 def test_a_fault_that_cannot_be_sent_is_told_as_text() -> None:
     class Broken(Planning):
-        def shadow(self, now: float) -> dict[str, list[str]]:
+        def ask(self, *_: object) -> NoReturn:
             raise Unsendable(1, 2)
 
-    body = pickle.dumps(("shadow", (NOW,)))
+    body = pickle.dumps(("ask", (Shadow(), NOW)))
     calls = io.BytesIO(struct.pack("<I", len(body)) + body)
     answers = io.BytesIO()
     serve(calls, answers, Broken())

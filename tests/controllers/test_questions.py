@@ -13,8 +13,8 @@ from fairway.clock import VirtualClock
 from fairway.controllers.plane import ControlPlane, PlaneOptions
 from fairway.controllers.scheduling.planner import InlinePlanner, PlannerFault
 from fairway.controllers.scheduling.planner_state import Fed
+from fairway.controllers.scheduling.questions import Question, Standings, T
 from fairway.controllers.terms import Settings
-from fairway.core.explain.queue_status import QueueState
 from fairway.kinds.registry import built_in
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import running
@@ -51,10 +51,10 @@ class Failing(InlinePlanner):
 
     fails = False
 
-    async def standings(self, now: float) -> list[QueueState]:
-        if Failing.fails:
+    async def ask(self, question: Question[T], now: float) -> T:
+        if Failing.fails and isinstance(question, Standings):
             raise PlannerFault("in standings")
-        return await super().standings(now)
+        return await super().ask(question, now)
 
 
 async def test_a_planner_that_fails_to_answer_is_replaced_and_the_next_is_answered(

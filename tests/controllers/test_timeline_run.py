@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairway.clock import VirtualClock
-from fairway.controllers.timeline import ahead
+from fairway.controllers.scheduling import expected_starts
 from fairway.controllers.timeline.picture import By, Drawn, Wanted, picture
 from fairway.controllers.timeline.spans import Span, ending_of
 from fairway.controllers.timeline.workload_parts import TimelineWorkload, read_seen
@@ -108,7 +108,7 @@ async def test_names_go_and_areas_stay_where_the_caller_may_not_know(fleet: Flee
 async def test_past_a_size_nobody_is_foreseen_and_reservations_stay(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "_LOOKS_MOST", 3)
+    monkeypatch.setattr(expected_starts, "_LOOKS_MOST", 3)
     await fleet.apply(job("long", pods=2, seconds=600))
     await fleet.until("long", "Running", 30)
     await fleet.apply(job("large", pods=2, seconds=60))

@@ -25,6 +25,7 @@ from fairway.api.meta import ObjectMeta
 from fairway.clock import Clock
 from fairway.controllers.accounting.meters import Held, holdings_of, owner_of, read_held
 from fairway.controllers.cache import Cache
+from fairway.controllers.scheduling.questions import Standings, Supplies
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.costs.accounts import DAY, Accounts, ClusterFlavor, Holding, Key, Supply, fold
 from fairway.core.costs.reports import row_of, sums_of
@@ -171,8 +172,8 @@ class Accounting:
         assert self._accounts is not None, "asked only while accounts are kept"
         self._reprice()
         try:
-            supplies = await self._scheduler.supplies()
-            standings = await self._scheduler.standings()
+            supplies = await self._scheduler.ask(Supplies())
+            standings = await self._scheduler.ask(Standings())
         except ApiError as fault:
             _log.info("what clusters have is not known: %s", fault)
             return

@@ -17,6 +17,7 @@ from fairway.controllers.history.book import RESOLUTIONS, Book
 from fairway.controllers.history.book_lines import Journal, Keeper
 from fairway.controllers.history.samples import Sights
 from fairway.controllers.history.services import Services
+from fairway.controllers.scheduling.questions import Samples
 from fairway.controllers.scheduling.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class History:
                 _log.info("how the fleet stands is not known: %s", fault)
 
     async def look(self) -> None:
-        gauges = await self._scheduler.gauges()
+        gauges = await self._scheduler.ask(Samples())
         now = self._clock.now()
         is_renumbered = self.book.see(now, self._sights.of(gauges, self._services.see()))
         self._journal.write(self.book, now, is_renumbered=is_renumbered)

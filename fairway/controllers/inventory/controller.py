@@ -20,6 +20,7 @@ from fairway.controllers.inventory import release, stock
 from fairway.controllers.inventory.asks import Asking
 from fairway.controllers.inventory.release import Idling
 from fairway.controllers.inventory.stock import Look, Question
+from fairway.controllers.scheduling.questions import IdleNodes
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.store.interface import Patch, Store, Write
 from fairway.store.keys import CLUSTERS, WORKLOADS
@@ -123,7 +124,7 @@ class Inventory:
 
     async def _release(self, clusters: dict[str, Cluster]) -> None:
         try:
-            idle = await self._scheduler.idle_nodes()
+            idle = await self._scheduler.ask(IdleNodes())
         except ApiError as fault:
             _log.info("which nodes are idle is not known: %s", fault)
             return

@@ -14,14 +14,9 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
-from fairway.api.explanations import Explanation
 from fairway.controllers.child_processes import start_python
 from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
-from fairway.controllers.timeline.ahead import Ahead
-from fairway.core.costs.accounts import ClusterFlavor
-from fairway.core.explain.queue_status import QueueState
-from fairway.core.explain.samples import Gauges
-from fairway.core.provisioning.idle_nodes import Idle
+from fairway.controllers.scheduling.questions import Question, T
 
 _LENGTH = struct.Struct("<I")
 _END_SECONDS = 5.0
@@ -44,19 +39,7 @@ class Planner(Protocol):
 
     async def plan(self, now: float, budget: int) -> Planned: ...
 
-    async def explain(self, key: str, now: float) -> Explanation | None: ...
-
-    async def standings(self, now: float) -> list[QueueState]: ...
-
-    async def shadow(self, now: float) -> dict[str, list[str]]: ...
-
-    async def idle_nodes(self, now: float) -> list[Idle]: ...
-
-    async def supplies(self, now: float) -> dict[ClusterFlavor, int]: ...
-
-    async def ahead(self, now: float) -> list[Ahead]: ...
-
-    async def gauges(self, now: float) -> Gauges: ...
+    async def ask(self, question: Question[T], now: float) -> T: ...
 
     async def close(self) -> None: ...
 
@@ -76,26 +59,8 @@ class InlinePlanner:
     async def plan(self, now: float, budget: int) -> Planned:
         return self._planning.plan(now, budget)
 
-    async def explain(self, key: str, now: float) -> Explanation | None:
-        return self._planning.explain(key, now)
-
-    async def standings(self, now: float) -> list[QueueState]:
-        return self._planning.standings(now)
-
-    async def shadow(self, now: float) -> dict[str, list[str]]:
-        return self._planning.shadow(now)
-
-    async def idle_nodes(self, now: float) -> list[Idle]:
-        return self._planning.idle_nodes(now)
-
-    async def supplies(self, now: float) -> dict[ClusterFlavor, int]:
-        return self._planning.supplies(now)
-
-    async def ahead(self, now: float) -> list[Ahead]:
-        return self._planning.ahead(now)
-
-    async def gauges(self, now: float) -> Gauges:
-        return self._planning.gauges(now)
+    async def ask(self, question: Question[T], now: float) -> T:
+        return self._planning.ask(question, now)
 
     async def close(self) -> None:
         return
@@ -121,26 +86,8 @@ class ProcessPlanner:
     async def plan(self, now: float, budget: int) -> Planned:
         return cast("Planned", await self._call("plan", now, budget))
 
-    async def explain(self, key: str, now: float) -> Explanation | None:
-        return cast("Explanation | None", await self._call("explain", key, now))
-
-    async def standings(self, now: float) -> list[QueueState]:
-        return cast("list[QueueState]", await self._call("standings", now))
-
-    async def shadow(self, now: float) -> dict[str, list[str]]:
-        return cast("dict[str, list[str]]", await self._call("shadow", now))
-
-    async def idle_nodes(self, now: float) -> list[Idle]:
-        return cast("list[Idle]", await self._call("idle_nodes", now))
-
-    async def supplies(self, now: float) -> dict[ClusterFlavor, int]:
-        return cast("dict[ClusterFlavor, int]", await self._call("supplies", now))
-
-    async def ahead(self, now: float) -> list[Ahead]:
-        return cast("list[Ahead]", await self._call("ahead", now))
-
-    async def gauges(self, now: float) -> Gauges:
-        return cast("Gauges", await self._call("gauges", now))
+    async def ask(self, question: Question[T], now: float) -> T:
+        return cast("T", await self._call("ask", question, now))
 
     async def close(self) -> None:
         process = self._process

@@ -14,27 +14,17 @@ from typing import Any
 import msgspec
 
 from fairway.api.errors import ApiError
-from fairway.api.explanations import Explanation
 from fairway.api.reasons import headline
+from fairway.controllers.scheduling.questions import Question, T
 from fairway.controllers.scheduling.wake_ups import Notice
-from fairway.controllers.timeline import ahead
 from fairway.core import cycle
 from fairway.core.checks.invariants import broken
-from fairway.core.costs import accounts
-from fairway.core.costs.accounts import ClusterFlavor
-from fairway.core.cycle import START, Cursor
-from fairway.core.explain import explain, queue_status, samples
-from fairway.core.explain.queue_status import QueueState
-from fairway.core.explain.samples import Gauges
+from fairway.core.cycle import Cursor
 from fairway.core.modes.way_home import Homeward
 from fairway.core.plan import Admit, Plan, Reservation, Step
-from fairway.core.provisioning import idle_nodes
-from fairway.core.provisioning.idle_nodes import Idle
 from fairway.core.snapshot import Snapshot
-from fairway.view.clusters import SHADOWED
 from fairway.view.view import View
 
-_SHADOW_MOST = 1_000  # decisions of one look at what shadowed clusters would get
 _CODES_MOST = 2_000  # changed codes that are told with one part of a plan
 _CHECK_EVERY = 50  # plans with steps, of which one is checked
 _CHECKED_WORKLOADS_MOST = 5_000  # in a fleet whose plans are checked
@@ -257,51 +247,9 @@ class Planning:
                 self._codes[waiting_workload.workload] = changed[waiting_workload.workload] = code
         return changed
 
-    def standings(self, now: float) -> list[QueueState]:
-        """How every queue stands."""
-        return queue_status.standings(self._view.snapshot(now))
-
-    def idle_nodes(self, now: float) -> list[Idle]:
-        """Nodes of elastic pools on which nothing is, the first to go first."""
-        return list(idle_nodes.idle_nodes(self._view.snapshot(now)))
-
-    def supplies(self, now: float) -> dict[ClusterFlavor, int]:
-        """Accelerators that clusters have, in thousandths, by cluster and flavor."""
-        return accounts.supplies(self._view.snapshot(now))
-
-    def ahead(self, now: float) -> list[ahead.Ahead]:
-        """Who is expected to start next, and where."""
-        return ahead.ahead(self._view.facts(now))
-
-    def gauges(self, now: float) -> Gauges:
-        """What a history keeps of the fleet."""
-        return samples.gauges(self._view.snapshot(now))
-
-    def shadow(self, now: float) -> dict[str, list[str]]:
-        """Which of those who wait would get something in clusters that are only shadowed."""
-        facts = self._view.facts(now)
-        opened = {
-            name: replace(cluster, is_open=True, closed_because="")
-            for name, cluster in facts.clusters.items()
-            if cluster.closed_because == SHADOWED
-        }
-        if not opened:
-            return {}
-        others = replace(facts, clusters={**facts.clusters, **opened})
-        result: dict[str, list[str]] = {name: [] for name in opened}
-        for step in cycle.plan(Snapshot(others), START, _SHADOW_MOST)[0].steps:
-            for placed in step.placed if isinstance(step, Admit) else ():
-                if placed.cluster in result:
-                    result[placed.cluster].append(step.workload)
-        return result
-
-    def explain(self, key: str, now: float) -> Explanation | None:
-        """Why a workload waits and what would let it start; None where nothing is to be decided."""
-        snapshot = self._view.snapshot(now)
-        workload = snapshot.facts.workloads.get(key)
-        if workload is None or workload.is_over:
-            return None
-        return explain.explain(snapshot.facts, key)
+    def ask(self, question: Question[T], now: float) -> T:
+        """Answers a question; nothing is decided meanwhile."""
+        return question.answer(self._view, now)
 
 
 def _changed_reservations(plan: Plan, snapshot: Snapshot) -> dict[str, Reservation | None]:

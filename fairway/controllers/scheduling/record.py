@@ -17,14 +17,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from fairway.api.explanations import Explanation
 from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
-from fairway.controllers.timeline.ahead import Ahead
-from fairway.core.costs.accounts import ClusterFlavor
-from fairway.core.explain.queue_status import QueueState
-from fairway.core.explain.samples import Gauges
-from fairway.core.provisioning.idle_nodes import Idle
+from fairway.controllers.scheduling.questions import Question, T
 
 _STEPS_MOST = 20_000  # kept in memory for whoever asks what was decided lately
 
@@ -137,33 +132,10 @@ class RecordingPlanner:
         if kept:
             self.decisions.append({**last, "steps": kept})
 
-    async def explain(self, key: str, now: float) -> Explanation | None:
+    async def ask(self, question: Question[T], now: float) -> T:
+        """Answers are not recorded: they decide nothing."""
         async with self._calling:  # never of a planner that has not been fed everything yet
-            return await self._planner.explain(key, now)
-
-    async def standings(self, now: float) -> list[QueueState]:
-        async with self._calling:
-            return await self._planner.standings(now)
-
-    async def idle_nodes(self, now: float) -> list[Idle]:
-        async with self._calling:
-            return await self._planner.idle_nodes(now)
-
-    async def supplies(self, now: float) -> dict[ClusterFlavor, int]:
-        async with self._calling:
-            return await self._planner.supplies(now)
-
-    async def ahead(self, now: float) -> list[Ahead]:
-        async with self._calling:
-            return await self._planner.ahead(now)
-
-    async def gauges(self, now: float) -> Gauges:
-        async with self._calling:
-            return await self._planner.gauges(now)
-
-    async def shadow(self, now: float) -> dict[str, list[str]]:
-        async with self._calling:
-            return await self._planner.shadow(now)
+            return await self._planner.ask(question, now)
 
     async def close(self) -> None:
         await self._planner.close()

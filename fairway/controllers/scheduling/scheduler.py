@@ -23,7 +23,6 @@ from msgspec.structs import replace
 from fairway.api import codec
 from fairway.api.cluster import Cluster, pools_of
 from fairway.api.errors import ApiError, NotFound, Unavailable
-from fairway.api.explanations import Explanation
 from fairway.api.flavor import Flavor
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload
@@ -43,14 +42,10 @@ from fairway.controllers.scheduling.commit import (
 )
 from fairway.controllers.scheduling.planner import PlannerFault, PlannerLost
 from fairway.controllers.scheduling.planner_state import Fed, Planned, SetAside
+from fairway.controllers.scheduling.questions import Question, T
 from fairway.controllers.scheduling.record import RecordingPlanner
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import NotLeader, Terms
-from fairway.controllers.timeline.ahead import Ahead
-from fairway.core.costs.accounts import ClusterFlavor
-from fairway.core.explain.queue_status import QueueState
-from fairway.core.explain.samples import Gauges
-from fairway.core.provisioning.idle_nodes import Idle
 from fairway.loops import Alarm
 from fairway.store import keys
 from fairway.store.interface import ResourceKey, Store, Stored
@@ -368,44 +363,14 @@ class Scheduler:
                 return node_price(known, other, self._cache.all(Flavor)) or 0
         return 0
 
-    async def explain(self, key: str) -> Explanation | None:
-        """Why a workload waits, worked out now."""
-        with self._ask():
+    async def ask(self, question: Question[T]) -> T:
+        """Answers a question by what the hub knows now."""
+        with self._answering():
             await self._feed()
-            return await self._planner.explain(key, self._clock.now())
-
-    async def standings(self) -> list[QueueState]:
-        """How every queue stands now."""
-        with self._ask():
-            await self._feed()
-            return await self._planner.standings(self._clock.now())
-
-    async def idle_nodes(self) -> list[Idle]:
-        """Nodes of elastic pools that nobody uses now."""
-        with self._ask():
-            await self._feed()
-            return await self._planner.idle_nodes(self._clock.now())
-
-    async def supplies(self) -> dict[ClusterFlavor, int]:
-        """Accelerators that clusters have now, in thousandths, by cluster and flavor."""
-        with self._ask():
-            await self._feed()
-            return await self._planner.supplies(self._clock.now())
-
-    async def ahead(self) -> list[Ahead]:
-        """Who is expected to start next."""
-        with self._ask():
-            await self._feed()
-            return await self._planner.ahead(self._clock.now())
-
-    async def gauges(self) -> Gauges:
-        """What a history keeps of the fleet, as it is now."""
-        with self._ask():
-            await self._feed()
-            return await self._planner.gauges(self._clock.now())
+            return await self._planner.ask(question, self._clock.now())
 
     @contextmanager
-    def _ask(self) -> Iterator[None]:
+    def _answering(self) -> Iterator[None]:
         """Whoever asks too early or too late is told to ask again, and a planner that is lost, or
         that may have lost its way, is replaced."""
         if self._is_closed or not self._has_run:
@@ -422,12 +387,6 @@ class Scheduler:
         """Answers nothing from now on."""
         self._is_closed = True
         await self._planner.close()
-
-    async def shadow(self) -> dict[str, list[str]]:
-        """Which of those who wait would get something in clusters that are only shadowed."""
-        with self._ask():
-            await self._feed()
-            return await self._planner.shadow(self._clock.now())
 
     # Codes of why workloads wait.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-from fairway.controllers.timeline.ahead import Ahead
+from fairway.controllers.scheduling.expected_starts import Ahead
 from fairway.controllers.timeline.spans import Span
 from fairway.controllers.timeline.workload_parts import Reserved, starts_at
 from fairway.loops import in_slices

@@ -17,8 +17,9 @@ from fairway.api.cluster import Cluster
 from fairway.api.errors import Unavailable
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
+from fairway.controllers.scheduling.expected_starts import Ahead
+from fairway.controllers.scheduling.questions import ExpectedStarts, Standings, Supplies
 from fairway.controllers.scheduling.scheduler import Scheduler
-from fairway.controllers.timeline.ahead import Ahead
 from fairway.controllers.timeline.picture import Drawn, MayName, Wanted, of_ahead, of_span, picture
 from fairway.controllers.timeline.spans import SpanKeeper, Spans
 
@@ -98,9 +99,9 @@ class Timeline:
         clusters: dict[str, dict[str, int]] = {
             cluster.metadata.name: {} for cluster in self._cache.all(Cluster)
         }
-        for (cluster, flavor), gpus in (await self._scheduler.supplies()).items():
+        for (cluster, flavor), gpus in (await self._scheduler.ask(Supplies())).items():
             clusters.setdefault(cluster, {})[flavor] = gpus
-        standings = await self._scheduler.standings()
+        standings = await self._scheduler.ask(Standings())
         parents = {standing.parent for standing in standings}
         queues = {
             standing.queue: {
@@ -111,4 +112,5 @@ class Timeline:
             for standing in standings
             if standing.queue not in parents
         }
-        return _Known(ahead=await self._scheduler.ahead(), clusters=clusters, queues=queues)
+        starts = await self._scheduler.ask(ExpectedStarts())
+        return _Known(ahead=starts, clusters=clusters, queues=queues)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairway.api.amounts import MILLI, is_accelerator
-from fairway.controllers.timeline.ahead import Ahead, ahead
+from fairway.controllers.scheduling.expected_starts import Ahead, ahead
 from fairway.core.costs.accounts import supplies
 from fairway.core.explain.queue_status import standings
 from fairway.core.model import Placed, Workload, unit_nanos

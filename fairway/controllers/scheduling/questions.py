@@ -1,0 +1,113 @@
+"""Questions to the planner: each is a value that says how it is answered from the view.
+
+A question travels to the planner's process as it is, and its answer comes back. Who has one more
+thing to ask writes one more class here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from fairway.api.explanations import Explanation as ExplanationOf
+from fairway.controllers.scheduling.expected_starts import Ahead, ahead
+from fairway.core import cycle
+from fairway.core.costs.accounts import ClusterFlavor, supplies
+from fairway.core.cycle import START
+from fairway.core.explain.explain import explain
+from fairway.core.explain.queue_status import QueueState, standings
+from fairway.core.explain.samples import Gauges, gauges
+from fairway.core.plan import Admit
+from fairway.core.provisioning.idle_nodes import Idle, idle_nodes
+from fairway.core.snapshot import Snapshot
+from fairway.view.clusters import SHADOWED
+from fairway.view.view import View
+
+_SHADOW_MOST = 1_000  # decisions of one look at what shadowed clusters would get
+
+T = TypeVar("T")
+
+
+class Question(ABC, Generic[T]):
+    """Something to be known of the fleet as it is now."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def answer(self, view: View, now: float) -> T:
+        """The answer, which changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explain(Question[ExplanationOf | None]):
+    """Why a workload waits and what would let it start; None where nothing is to be decided."""
+
+    key: str
+
+    def answer(self, view: View, now: float) -> ExplanationOf | None:
+        facts = view.snapshot(now).facts
+        workload = facts.workloads.get(self.key)
+        return None if workload is None or workload.is_over else explain(facts, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Standings(Question[list[QueueState]]):
+    """How every queue stands."""
+
+    def answer(self, view: View, now: float) -> list[QueueState]:
+        return standings(view.snapshot(now))
+
+
+@dataclass(frozen=True, slots=True)
+class IdleNodes(Question[list[Idle]]):
+    """Nodes of elastic pools on which nothing is, the first to go first."""
+
+    def answer(self, view: View, now: float) -> list[Idle]:
+        return list(idle_nodes(view.snapshot(now)))
+
+
+@dataclass(frozen=True, slots=True)
+class Supplies(Question[dict[ClusterFlavor, int]]):
+    """Accelerators that clusters have, in thousandths, by cluster and flavor."""
+
+    def answer(self, view: View, now: float) -> dict[ClusterFlavor, int]:
+        return supplies(view.snapshot(now))
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedStarts(Question[list[Ahead]]):
+    """Which workloads are expected to start next, and where."""
+
+    def answer(self, view: View, now: float) -> list[Ahead]:
+        return ahead(view.facts(now))
+
+
+@dataclass(frozen=True, slots=True)
+class Samples(Question[Gauges]):
+    """What a history keeps of the fleet."""
+
+    def answer(self, view: View, now: float) -> Gauges:
+        return gauges(view.snapshot(now))
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow(Question[dict[str, list[str]]]):
+    """Which waiting workloads would get something in clusters that are only shadowed."""
+
+    def answer(self, view: View, now: float) -> dict[str, list[str]]:
+        facts = view.facts(now)
+        opened = {
+            name: replace(cluster, is_open=True, closed_because="")
+            for name, cluster in facts.clusters.items()
+            if cluster.closed_because == SHADOWED
+        }
+        if not opened:
+            return {}
+        others = replace(facts, clusters={**facts.clusters, **opened})
+        starts: dict[str, list[str]] = {name: [] for name in opened}
+        for step in cycle.plan(Snapshot(others), START, _SHADOW_MOST)[0].steps:
+            for placed in step.placed if isinstance(step, Admit) else ():
+                if placed.cluster in starts:
+                    starts[placed.cluster].append(step.workload)
+        return starts
