@@ -8,7 +8,6 @@ is worth nothing. A token may be bound to a Pod or a Secret in the same way.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping
@@ -16,14 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jwt
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import (
-    decode_dss_signature,
-    encode_dss_signature,
-)
 
 from fairway.api.errors import BadRequest, FieldError, Invalid, NotFound, invalid
 from fairway.clock import Clock, SystemClock, timestamp
@@ -46,7 +41,7 @@ _LIFETIME_SECONDS_MIN = 600
 _LIFETIME_SECONDS_MAX = 1 << 32
 _TOKEN_LENGTH_MAX = 16_384
 _EXTRA = "authentication.kubernetes.io/"
-_ALGORITHM = ec.ECDSA(hashes.SHA256())
+_ALGORITHM = "ES256"  # ours to choose, never the token's
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -71,10 +66,6 @@ class _Payload(msgspec.Struct, frozen=True):
     jti: str = ""
 
 
-class _Header(msgspec.Struct, frozen=True):
-    alg: str
-
-
 class _BoundTo(msgspec.Struct, frozen=True, rename="camel"):
     kind: str = ""
     api_version: str = "v1"
@@ -89,7 +80,7 @@ class _RequestSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _decode_payload = msgspec.json.Decoder(_Payload).decode
-_decode_header = msgspec.json.Decoder(_Header).decode
+_signatures = jwt.PyJWS()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +110,7 @@ class ServiceAccountTokens:
         self._find_uid = find_uid
         self._clock = clock or SystemClock()
         self.issuer = issuer
-        self._header = _segment({"alg": "ES256", "kid": _key_id(self._public), "typ": "JWT"})
+        self._header = {"kid": _key_id(self._public)}
 
     def answer(self, request: Mapping[str, Any], namespace: str, name: str) -> dict[str, Any]:
         """The answer to a TokenRequest for a service account that exists."""
@@ -199,28 +190,15 @@ class ServiceAccountTokens:
         return claims
 
     def _sign(self, payload: Mapping[str, Any]) -> str:
-        signed = f"{self._header}.{_segment(payload)}"
-        r, s = decode_dss_signature(self._key.sign(signed.encode(), _ALGORITHM))
-        return f"{signed}.{_encode(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+        content = msgspec.json.encode(payload)
+        return _signatures.encode(content, self._key, _ALGORITHM, headers=self._header)
 
     def _open(self, token: str) -> _Payload | None:
-        if len(token) > _TOKEN_LENGTH_MAX or token.count(".") != 2 or not token.isascii():
+        if len(token) > _TOKEN_LENGTH_MAX or not token.isascii():
             return None
-        signed, _, signature = token.rpartition(".")
-        header, _, payload = signed.partition(".")
         try:
-            # The algorithm is ours to choose, never the token's.
-            if _decode_header(_decode(header)).alg != "ES256":
-                return None
-            both = _decode(signature)
-            if len(both) != 64:
-                return None
-            whole = encode_dss_signature(
-                int.from_bytes(both[:32], "big"), int.from_bytes(both[32:], "big")
-            )
-            self._public.verify(whole, signed.encode(), _ALGORITHM)
-            return _decode_payload(_decode(payload))
-        except (ValueError, InvalidSignature, msgspec.MsgspecError, binascii.Error):
+            return _decode_payload(_signatures.decode(token, self._public, [_ALGORITHM]))
+        except (jwt.InvalidTokenError, msgspec.MsgspecError):
             return None
 
 
@@ -300,16 +278,4 @@ def _key_id(public: ec.EllipticCurvePublicKey) -> str:
     encoded = public.public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    return _encode(hashlib.sha256(encoded).digest())
-
-
-def _segment(value: Mapping[str, Any]) -> str:
-    return _encode(msgspec.json.encode(value))
-
-
-def _encode(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-
-
-def _decode(text: str) -> bytes:
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    return base64.urlsafe_b64encode(hashlib.sha256(encoded).digest()).rstrip(b"=").decode()
