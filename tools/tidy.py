@@ -21,7 +21,7 @@ HIDING_NAMES = {"utils", "util", "helpers", "common", "misc", "manager", "base",
 # Marks of unfinished work, and of places that exist on one machine only.
 BANNED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|/root/|/home/\w+/")
 # Longer modules that are one thing, each with why.
-LONG_MODULES: dict[str, str] = {}
+LONG_MODULES = {"fairway/api/cluster.py": "one kind with all its parts"}
 # Variables that say nothing of what they hold.
 EMPTY_WORDS = {"one", "found", "told"}
 
@@ -39,6 +39,38 @@ def findings() -> Iterator[str]:
         if path.exists():
             yield from _of_file(name, path.read_text())
     yield from _not_pinned()
+    yield from _untrue_tables()
+    yield from _missing_paths()
+
+
+def _untrue_tables() -> Iterator[str]:
+    """Rows of a package's table that name no module, and modules that its table leaves out."""
+    for path in sorted((ROOT / "fairway").rglob("__init__.py")):
+        docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+        rows = re.findall(r"^ *((?:[a-z_]+/?, )*[a-z_]+/?)  +\S", docstring, re.MULTILINE)
+        named = {name.rstrip("/") for row in rows for name in row.split(", ")}
+        folder = path.parent
+        there = {item.stem for item in folder.glob("*.py")} - {"__init__", "__main__"}
+        there |= {item.parent.name for item in folder.glob("*/__init__.py")}
+        if 2 * len(named & there) <= len(named):
+            continue  # no table of modules
+        where = path.relative_to(ROOT)
+        for name in sorted(named - there):
+            yield f"{where}:1: its table names {name}, which is not there"
+        for name in sorted(there - named):
+            yield f"{where}:1: its table leaves out {name}"
+
+
+def _missing_paths() -> Iterator[str]:
+    """Paths of code that a document names and that are not there; decisions are history."""
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    for path in documents:
+        if "decisions" in path.parts:
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", line):
+                if not any((root / name).exists() for root in (ROOT, ROOT / "fairway")):
+                    yield f"{path.relative_to(ROOT)}:{number}: there is no {name}"
 
 
 def _not_pinned() -> Iterator[str]:

@@ -1,9 +1,11 @@
 """What a hub does beside deciding: reaches agents and replicas, answers questions, keeps logs.
 
-    agent_lines     how a hub reaches agents: in its process, or by the lines they opened
-    replicas        the other replicas of a hub, and lines to them
-    answers         who answers questions; `pod_lists` and `pod_usage` ask agents
-    decision_log, history_log, span_log   what is kept on disk
+    backing                     the store behind a hub, and what the API needs beyond it
+    agent_lines                 how a hub reaches agents: in its process, or by lines they opened
+    replicas                    the other replicas of a hub, and lines to them
+    answers                     answers to questions
+    pod_lists, pod_usage        the pods of a workload and what they use, asked of agents
+    decision_log, history_log, span_log  what is kept on disk
     on_kubernetes, conversion   a hub whose objects are on a kube-apiserver
 
 `app` chooses the parts and puts them together.

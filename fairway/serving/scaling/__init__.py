@@ -3,7 +3,7 @@
     decide        one decision: what was seen and remembered in, a count and why out
     model         what is seen, wanted and remembered, as plain values
     proposals     how many replicas one metric asks for
-    restraint     stabilisation windows, rates and limits
+    limits        stabilisation windows, rates and limits
     cron          when a schedule was last due
 
 Numbers are whole thousandths, as HPA's are, and are divided and rounded as it does, so that the

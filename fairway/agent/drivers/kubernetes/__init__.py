@@ -1,21 +1,27 @@
-"""Touches a Kubernetes cluster: watches what is there, and applies what is to be.
+"""Touches a Kubernetes cluster: watches what is there, and applies what should be.
 
-    driver, open_driver   the driver itself: what an agent asks for
-    picture         what was last told of nodes, pods and objects, and the observation made of it
-    nodes, pods     what is kept of a node and of a pod
-    accelerators    which model of accelerator a node has, by the labels that are usual
-    devices         devices that drivers publish in resource slices
-    keys, marks     which object, and whose it is
-    works           what each work is to be, and what of it is ours
-    objects         objects as they are to be
-    writes          writes, in the right name and at a bearable rate
-    object_ends     how pods and objects are ended
-    placeholders    placeholder pods that hold places for a gang
-    watches         watches of the kinds that are in use
-    rights          in whose name things are done, and which rights that takes
-    scores          how much is free, under the names that others use
+    driver, open_driver    the driver itself: what an agent calls
+    picture                the last known nodes, pods and objects, and the observation made of them
+    nodes, pods            what is kept of a node and of a pod
+    accelerators           the accelerator model of a node, by the usual labels
+    devices                devices that drivers publish in resource slices
+    elastic_pools          elastic pools: those listed, and those of the cluster's autoscalers
+    nodepools              node pools of a cluster's own autoscaler, as elastic pools
+    provisioning_requests  nodes by ProvisioningRequest, before there are pods
+    keys, marks            which object, and whose it is
+    works                  what each work should be, and which objects are its own
+    objects                the objects of a work as they should be
+    writes                 writes, in the right name and at a limited rate
+    object_ends            how pods and objects are ended
+    placeholders           placeholder pods that hold places for a gang
+    watches                watches of the kinds in use
+    streams                output of pods, commands in them and their ports
+    pod_usage              what pods use, by the cluster's metrics API
+    rights                 in whose name things are done, and the rights that takes
+    scores                 how much is free, under the names that others use
+    survey                 what a cluster that joins has, and drafts made of it
 
-It knows the API server by `fairway.kubeapi` alone, keeps of each pod only what is told, and costs
-what changed. What belongs to a work is known by labels, so that a driver that starts anywhere finds
-what another one left.
+It reaches the API server by `fairway.kubeapi` alone, keeps only the reported part of each pod, and
+costs what changed. Labels say what belongs to a work, so a driver that starts anywhere finds what
+another one left.
 """
