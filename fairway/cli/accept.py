@@ -23,8 +23,10 @@ EXAMPLES = """
 
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("name", metavar="CLUSTER", shell_complete=complete_clusters)
-@click.option("--fingerprint", default="", metavar="KEY", help="Only an agent that shows this key.")
-@click.option("--yes", "is_sure", is_flag=True, help="Whoever asks, without a question.")
+@click.option(
+    "--fingerprint", default="", metavar="KEY", help="Accept only an agent with this key."
+)
+@click.option("--yes", "is_sure", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
     "--mode",
     type=click.Choice(["Observe", "Shadow", "Manage"]),
@@ -32,7 +34,7 @@ EXAMPLES = """
     help="What the hub may do there from now on; else as it is.",
 )
 def accept(*, name: str, fingerprint: str, is_sure: bool, mode: str | None) -> int:
-    """Let a cluster in whose agent asks to join.
+    """Accept a cluster whose agent asks to join.
 
     Compare the key with the one that the agent shows: somebody else may have the invitation.
     """

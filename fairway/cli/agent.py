@@ -37,7 +37,7 @@ EXAMPLES = """
     type=click.Path(path_type=Path),
     envvar="FAIRWAY_AGENT_DATA",
     metavar="FOLDER",
-    help="Keep the credential and what is known of works here.",
+    help="Folder for the credential and the state of works.",
 )
 @click.option(
     "--log-format",
@@ -46,7 +46,7 @@ EXAMPLES = """
     help="How to write the log.",
 )
 def agent(*, given: str, data: Path | None, log_format: str) -> int:
-    """Look after a cluster that the hub cannot reach, from inside it or near it.
+    """Run the agent of a cluster that the hub cannot reach, inside it or near it.
 
     The cluster is the one of the pod's own account, or that --kubeconfig and --context name.
     """

@@ -38,8 +38,15 @@ EXAMPLES = """
 @options.recursive
 @options.dry_run
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that others own.")
-@click.option("--field-manager", default="fairway", metavar="NAME", help="Own fields by this name.")
-@click.option("--server-side", is_flag=True, hidden=True, help="Always so; accepted for kubectl.")
+@click.option(
+    "--field-manager", default="fairway", metavar="NAME", help="Name of the field manager."
+)
+@click.option(
+    "--server-side",
+    is_flag=True,
+    hidden=True,
+    help="Accepted for kubectl; apply is always server-side.",
+)
 @options.output("")
 def apply(
     *,

@@ -52,11 +52,17 @@ class Manner:
     default="background",
     is_flag=False,
     flag_value="background",
-    help="What becomes of objects that these own.",
+    help="What happens to dependents.",
 )
-@click.option("--grace-period", type=int, default=-1, metavar="SECONDS", help="Time to stop in.")
+@click.option(
+    "--grace-period",
+    type=int,
+    default=-1,
+    metavar="SECONDS",
+    help="How long pods may take to stop.",
+)
 @click.option("--now", is_flag=True, help="A grace period of one second.")
-@click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
+@click.option("--ignore-not-found", is_flag=True, help="Do not fail if an object is missing.")
 @options.dry_run
 @click.option("-o", "--output", type=click.Choice(["name"]), help="name: print only names.")
 def delete(  # noqa: PLR0913 - one parameter for each option

@@ -41,7 +41,7 @@ _HELD_SECONDS = 0.05  # a picture is drawn no more often
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long the day takes on a terminal; 0: as fast as it goes.",
+    help="How long the day takes on a terminal; 0 plays it as fast as possible.",
 )
 def demo(*, day: str, seconds: float) -> int:
     """Play a day of a model service: where its replicas are, hour by hour.

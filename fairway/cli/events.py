@@ -20,9 +20,11 @@ EXAMPLES = """
 
 
 @click.command(cls=Command, examples=EXAMPLES)
-@click.option("--for", "about", default="", metavar="KIND/NAME", help="About this object only.")
+@click.option(
+    "--for", "about", default="", metavar="KIND/NAME", help="Only events about this object."
+)
 @click.option("--types", default="", metavar="TYPES", help="Normal, Warning, or both.")
-@click.option("-w", "--watch", is_flag=True, help="Go on showing events until interrupted.")
+@click.option("-w", "--watch", is_flag=True, help="Keep showing events until interrupted.")
 @options.all_namespaces
 @options.output()
 @click.option("--no-headers", is_flag=True, help="Leave out the headings.")

@@ -37,11 +37,13 @@ _READ_BYTES = 32 << 10
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("word", metavar="WORKLOAD", shell_complete=complete_workloads)
 @click.argument("command", nargs=-1, metavar="-- COMMAND...", type=click.UNPROCESSED)
-@click.option("-i", "--stdin", "has_input", is_flag=True, help="Pass the standard input on.")
+@click.option(
+    "-i", "--stdin", "has_input", is_flag=True, help="Pass standard input to the command."
+)
 @click.option("-t", "--tty", "has_terminal", is_flag=True, help="Give the command a terminal.")
-@click.option("--pod", default="", metavar="NAME", help="In this pod; else the first that runs.")
-@click.option("-c", "--container", default="", metavar="NAME", help="In this container.")
-@click.option("--cluster", default="", metavar="NAME", help="In this cluster.")
+@click.option("--pod", default="", metavar="NAME", help="Pod; default: the first that runs.")
+@click.option("-c", "--container", default="", metavar="NAME", help="Container.")
+@click.option("--cluster", default="", metavar="NAME", help="Cluster.")
 def execute(
     *,
     word: str,

@@ -59,13 +59,17 @@ class Ports(click.ParamType[Way]):
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("word", metavar="WORKLOAD", shell_complete=complete_workloads)
 @click.argument("ways", nargs=-1, required=True, metavar="[LOCAL:]REMOTE...", type=Ports())
-@click.option("--pod", default="", metavar="NAME", help="Of this pod; else the first that runs.")
-@click.option("--cluster", default="", metavar="NAME", help="In this cluster.")
+@click.option("--pod", default="", metavar="NAME", help="Pod; default: the first that runs.")
+@click.option("--cluster", default="", metavar="NAME", help="Cluster.")
 @click.option(
-    "--address", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen here."
+    "--address",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address to listen on.",
 )
 def forward(*, word: str, ways: tuple[Way, ...], pod: str, cluster: str, address: str) -> int:
-    """Let ports here lead to ports of a workload's pod, until you stop it.
+    """Forward local ports to a pod of a workload, until you stop it.
 
     WORKLOAD is a workload, or the native object that it stands for, such as deployment/llm.
     """

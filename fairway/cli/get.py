@@ -49,13 +49,15 @@ class Wish:
 @options.all_namespaces
 @options.selector
 @options.field_selector
-@click.option("-w", "--watch", is_flag=True, help="Go on showing changes until interrupted.")
+@click.option("-w", "--watch", is_flag=True, help="Keep showing changes until interrupted.")
 @click.option("--sort-by", default="", metavar="PATH", help="Order by a field: .metadata.name.")
 @click.option("--show-labels", is_flag=True, help="Add a column with all labels.")
-@click.option("-L", "--label-columns", multiple=True, metavar="KEY", help="A column for a label.")
+@click.option(
+    "-L", "--label-columns", multiple=True, metavar="KEY", help="Show this label as a column."
+)
 @click.option("--no-headers", is_flag=True, help="Leave out the headings.")
-@click.option("--show-managed-fields", is_flag=True, help="Say who owns which field.")
-@click.option("--ignore-not-found", is_flag=True, help="A missing object is no error.")
+@click.option("--show-managed-fields", is_flag=True, help="Show which manager owns each field.")
+@click.option("--ignore-not-found", is_flag=True, help="Do not fail if an object is missing.")
 def get(  # noqa: PLR0913 - one parameter for each option
     *,
     words: tuple[str, ...],

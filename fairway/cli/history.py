@@ -34,12 +34,12 @@ ATTEMPTS = ["ATTEMPT", "CLUSTERS", "STARTED", "RAN", "ENDED", "REASON", "MESSAGE
     default=100,
     show_default=True,
     metavar="N",
-    help="The last so many rounds of decisions.",
+    help="Number of last rounds to show.",
 )
 @options.output()
 @click.option("--no-headers", is_flag=True, help="Leave out the headings.")
 def history(*, word: str, limit: int, output: str, no_headers: bool) -> int:
-    """Show what was decided: admitted, preempted for whom, moved, provisioned.
+    """Show decisions: what was admitted, preempted and why, moved, provisioned.
 
     Of one workload also its attempts: where each ran, why it ended, for whom it was preempted,
     what work was lost, and when it went on. A hub remembers its last 5,000 rounds since it

@@ -36,17 +36,18 @@ _DEFAULTS = Settings()
     default=_DEFAULTS.replicas,
     show_default=True,
     metavar="N",
-    help="How many hubs run; one leads.",
+    help="Number of hub replicas; one leads.",
 )
-@click.option("--cpu", default=_DEFAULTS.cpu, show_default=True, help="Processor for each.")
-@click.option("--memory", default=_DEFAULTS.memory, show_default=True, help="Memory for each.")
+@click.option("--cpu", default=_DEFAULTS.cpu, show_default=True, help="CPU of each replica.")
+@click.option(
+    "--memory", default=_DEFAULTS.memory, show_default=True, help="Memory of each replica."
+)
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="OPTION",
-    help="A further option of `fairway up`, such as --oidc-client-id=NAME; may be given several "
-    "times.",
+    help="Extra option of `fairway up`, such as --oidc-client-id=NAME; repeatable.",
 )
 @click.option("--monitoring", is_flag=True, help="ServiceMonitor, alert rules and a dashboard too.")
 @click.option("--all-secrets", is_flag=True, help="Read Secrets of workloads in all namespaces.")
@@ -57,8 +58,8 @@ _DEFAULTS = Settings()
     is_flag=True,
     help="Leave out policies that change what is submitted; needed before Kubernetes 1.36.",
 )
-@click.option("--member", "is_member", is_flag=True, help="For a cluster that a hub looks after.")
-@click.option("--observe", is_flag=True, help="Of a member: the agent only looks.")
+@click.option("--member", "is_member", is_flag=True, help="For a member cluster.")
+@click.option("--observe", is_flag=True, help="With --member: the agent only observes.")
 def install(  # noqa: PLR0913 - one argument for each option
     *,
     image: str,
@@ -74,7 +75,7 @@ def install(  # noqa: PLR0913 - one argument for each option
     is_member: bool,
     observe: bool,
 ) -> None:
-    """Print what puts a hub on a Kubernetes cluster.
+    """Print the manifests that install a hub on a Kubernetes cluster.
 
     Needs no server: give the output to kubectl. The hub goes to the namespace fairway-system, or
     to the one that --namespace names. What it may do there is in the roles that are printed.

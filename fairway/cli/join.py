@@ -54,13 +54,13 @@ class Wish:
 
 
 @click.command(cls=Command, examples=EXAMPLES)
-@click.option("--name", default="", metavar="NAME", help="What the cluster is called in the fleet.")
+@click.option("--name", default="", metavar="NAME", help="Name of the cluster in the fleet.")
 @click.option(
     "--mode",
     type=click.Choice(["Observe", "Shadow", "Manage"]),
     default="Observe",
     show_default=True,
-    help="Only look; also say what would be done; or act.",
+    help="Observe only, also show what would be done, or act.",
 )
 @click.option(
     "--allow",
@@ -73,7 +73,9 @@ class Wish:
 @click.option("--print-rbac", "prints", is_flag=True, help="Print the rights it needs, and stop.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Print what would be made; make nothing.")
 @click.option("--pull", is_flag=True, help="Print the command that starts an agent over there.")
-@click.option("--replace", "replaces", is_flag=True, help="With --pull: take an agent's place.")
+@click.option(
+    "--replace", "replaces", is_flag=True, help="With --pull: replace an agent that joined before."
+)
 @click.option(
     "--valid-for",
     type=Duration(),

@@ -38,17 +38,23 @@ class _Started:
 
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("word", metavar="WORKLOAD", shell_complete=complete_workloads)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the output ends.")
-@click.option("--pod", default="", metavar="NAME", help="Of this pod only.")
-@click.option("-c", "--container", default="", metavar="NAME", help="Of this container.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the output until it ends.")
+@click.option("--pod", default="", metavar="NAME", help="Only this pod.")
+@click.option("-c", "--container", default="", metavar="NAME", help="Container.")
 @click.option(
-    "--cluster", default="", metavar="NAME", help="In this cluster; else wherever it runs or ran."
+    "--cluster", default="", metavar="NAME", help="Cluster; default: wherever it runs or ran."
 )
-@click.option("--tail", type=click.IntRange(min=-1), default=-1, metavar="N", help="Last lines.")
-@click.option("--since", type=Duration(), metavar="TIME", help="No older than 90s, 5m or 1h.")
-@click.option("-p", "--previous", is_flag=True, help="Of the run before the last restart.")
 @click.option(
-    "--all-pods/--first-pod", "every", default=True, help="Of all pods (the default), or one."
+    "--tail",
+    type=click.IntRange(min=-1),
+    default=-1,
+    metavar="N",
+    help="Number of last lines to show.",
+)
+@click.option("--since", type=Duration(), metavar="TIME", help="No older than 90s, 5m or 1h.")
+@click.option("-p", "--previous", is_flag=True, help="Output of the run before the last restart.")
+@click.option(
+    "--all-pods/--first-pod", "every", default=True, help="All pods (the default), or one."
 )
 @click.option("--prefix/--no-prefix", default=None, help="Whether lines begin with their pod.")
 def logs(  # noqa: PLR0913 - one parameter for each option

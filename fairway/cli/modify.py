@@ -53,50 +53,35 @@ class Marking:
     is_dry: bool
 
 
-@click.command(cls=Command, examples=LABEL_EXAMPLES)
-@click.argument(
-    "words", nargs=-1, metavar="KIND NAME... KEY=VALUE...", shell_complete=complete_targets
-)
-@click.option("--overwrite", is_flag=True, help="Labels that are there may change.")
-@click.option("--all", "everything", is_flag=True, help="All objects of the kind.")
-@options.selector
-@options.dry_run
-def label(
-    *, words: tuple[str, ...], overwrite: bool, everything: bool, selector: str, dry_run: str
-) -> int:
-    """Add, change or remove labels: KEY=VALUE adds, KEY- removes."""
-    objects, changes = _split(words)
-    marking = Marking(
-        field="labels",
-        past="labeled",
-        changes=changes,
-        overwrites=overwrite,
-        is_dry=dry_run == "server",
+def _marker(field: str, past: str, examples: str) -> click.Command:
+    """The command that changes labels, or annotations."""
+
+    @click.argument(
+        "words", nargs=-1, metavar="KIND NAME... KEY=VALUE...", shell_complete=complete_targets
     )
-    return _mark(_choose(current(), objects, everything, selector), marking)
+    @click.option("--overwrite", is_flag=True, help=f"Allow existing {field} to change.")
+    @click.option("--all", "everything", is_flag=True, help="All objects of the kind.")
+    @options.selector
+    @options.dry_run
+    def mark(
+        *, words: tuple[str, ...], overwrite: bool, everything: bool, selector: str, dry_run: str
+    ) -> int:
+        objects, changes = _split(words)
+        marking = Marking(
+            field=field,
+            past=past,
+            changes=changes,
+            overwrites=overwrite,
+            is_dry=dry_run == "server",
+        )
+        return _mark(_choose(current(), objects, everything, selector), marking)
+
+    purpose = f"Add, change or remove {field}: KEY=VALUE adds, KEY- removes."
+    return click.command(cls=Command, examples=examples, help=purpose)(mark)
 
 
-@click.command(cls=Command, examples=ANNOTATE_EXAMPLES)
-@click.argument(
-    "words", nargs=-1, metavar="KIND NAME... KEY=VALUE...", shell_complete=complete_targets
-)
-@click.option("--overwrite", is_flag=True, help="Annotations that are there may change.")
-@click.option("--all", "everything", is_flag=True, help="All objects of the kind.")
-@options.selector
-@options.dry_run
-def annotate(
-    *, words: tuple[str, ...], overwrite: bool, everything: bool, selector: str, dry_run: str
-) -> int:
-    """Add, change or remove annotations: KEY=VALUE adds, KEY- removes."""
-    objects, changes = _split(words)
-    marking = Marking(
-        field="annotations",
-        past="annotated",
-        changes=changes,
-        overwrites=overwrite,
-        is_dry=dry_run == "server",
-    )
-    return _mark(_choose(current(), objects, everything, selector), marking)
+label = _marker("labels", "labeled", LABEL_EXAMPLES)
+annotate = _marker("annotations", "annotated", ANNOTATE_EXAMPLES)
 
 
 @click.command(cls=Command, examples=PATCH_EXAMPLES)
@@ -140,9 +125,11 @@ def patch(
 @click.command(cls=Command, examples=SCALE_EXAMPLES)
 @click.argument("words", nargs=-1, metavar="KIND NAME...", shell_complete=complete_targets)
 @click.option(
-    "--replicas", type=click.IntRange(min=0), required=True, metavar="N", help="How many."
+    "--replicas", type=click.IntRange(min=0), required=True, metavar="N", help="Number of replicas."
 )
-@click.option("--current-replicas", type=int, metavar="N", help="Only if it has so many now.")
+@click.option(
+    "--current-replicas", type=int, metavar="N", help="Only if this is the current number."
+)
 def scale(*, words: tuple[str, ...], replicas: int, current_replicas: int | None) -> int:
     """Set the number of replicas."""
     session = current()

@@ -81,22 +81,30 @@ def _clusters(session: Session, names: tuple[str, ...]) -> list[Target]:
     return [Target(served=served, name=name.removeprefix("cluster/")) for name in names]
 
 
-@click.command(cls=Command, examples="fairway cordon east     what runs there goes on")
-@_cluster_names
-@options.dry_run
-def cordon(*, names: tuple[str, ...], dry_run: str) -> int:
-    """Send nothing new to clusters; what runs there goes on."""
-    session = current()
-    return _change_all(session, _clusters(session, names), {"hold": "Hold"}, "cordoned", dry_run)
+def _cluster_switch(hold: str, past: str, examples: str, purpose: str) -> click.Command:
+    """The command that sets what clusters hold back."""
+
+    @_cluster_names
+    @options.dry_run
+    def switch(*, names: tuple[str, ...], dry_run: str) -> int:
+        session = current()
+        return _change_all(session, _clusters(session, names), {"hold": hold}, past, dry_run)
+
+    return click.command(cls=Command, examples=examples, help=purpose)(switch)
 
 
-@click.command(cls=Command, examples="fairway uncordon east     after cordon or drain")
-@_cluster_names
-@options.dry_run
-def uncordon(*, names: tuple[str, ...], dry_run: str) -> int:
-    """Use clusters again."""
-    session = current()
-    return _change_all(session, _clusters(session, names), {"hold": "None"}, "uncordoned", dry_run)
+cordon = _cluster_switch(
+    "Hold",
+    "cordoned",
+    "fairway cordon east     what runs there goes on",
+    "Cordon clusters: nothing new starts there; what runs goes on.",
+)
+uncordon = _cluster_switch(
+    "None",
+    "uncordoned",
+    "fairway uncordon east     after cordon or drain",
+    "Uncordon clusters: they are used again.",
+)
 
 
 DRAIN_EXAMPLES = """
@@ -112,7 +120,7 @@ DRAIN_EXAMPLES = """
 @click.option("--timeout", type=Duration(), metavar="TIME", help="Wait no longer than this.")
 @options.dry_run
 def drain(*, names: tuple[str, ...], waits: bool, timeout: float | None, dry_run: str) -> int:
-    """Send nothing new to clusters, and move away what runs there.
+    """Drain clusters: nothing new starts there, and what runs moves away.
 
     What is moved gets its checkpoint's signal and grace, and goes back to its queue.
     """
@@ -145,7 +153,7 @@ HOLD_EXAMPLES = """
 @click.option("--drain", is_flag=True, help="Stop what runs, too; it goes back to its queue.")
 @options.dry_run
 def hold(*, words: tuple[str, ...], drain: bool, dry_run: str) -> int:
-    """Keep queues, workloads or clusters from starting anything."""
+    """Hold queues, workloads or clusters: nothing of theirs starts."""
     session = current()
     spec = {"hold": "HoldAndDrain" if drain else "Hold"}
     return _change_all(session, _holdable(session, words), spec, "held", dry_run)
@@ -157,7 +165,7 @@ def hold(*, words: tuple[str, ...], drain: bool, dry_run: str) -> int:
 )
 @options.dry_run
 def release(*, words: tuple[str, ...], dry_run: str) -> int:
-    """Let queues, workloads or clusters that are held go on."""
+    """Release queues, workloads or clusters that are held."""
     session = current()
     return _change_all(session, _holdable(session, words), {"hold": "None"}, "released", dry_run)
 
@@ -189,24 +197,31 @@ def _workload(session: Session, word: str) -> Target:
     )
 
 
-@click.command(cls=Command, examples="fairway suspend train     until `fairway resume train`")
-@_workload_words
-@options.dry_run
-def suspend(*, words: tuple[str, ...], dry_run: str) -> int:
-    """Stop workloads for a while; they keep their place by age, and give back what they hold."""
-    session = current()
-    targets = [_workload(session, word) for word in words]
-    return _change_all(session, targets, {"hold": "HoldAndDrain"}, "suspended", dry_run)
+def _workload_switch(hold: str, past: str, examples: str, purpose: str) -> click.Command:
+    """The command that stops workloads for a while, or lets them go on."""
+
+    @_workload_words
+    @options.dry_run
+    def switch(*, words: tuple[str, ...], dry_run: str) -> int:
+        session = current()
+        targets = [_workload(session, word) for word in words]
+        return _change_all(session, targets, {"hold": hold}, past, dry_run)
+
+    return click.command(cls=Command, examples=examples, help=purpose)(switch)
 
 
-@click.command(cls=Command, examples="fairway resume train     after suspend or hold")
-@_workload_words
-@options.dry_run
-def resume(*, words: tuple[str, ...], dry_run: str) -> int:
-    """Let suspended workloads go on."""
-    session = current()
-    targets = [_workload(session, word) for word in words]
-    return _change_all(session, targets, {"hold": "None"}, "resumed", dry_run)
+suspend = _workload_switch(
+    "HoldAndDrain",
+    "suspended",
+    "fairway suspend train     until `fairway resume train`",
+    "Suspend workloads: they release what they hold and keep their place in the queue.",
+)
+resume = _workload_switch(
+    "None",
+    "resumed",
+    "fairway resume train     after suspend or hold",
+    "Resume suspended workloads.",
+)
 
 
 @click.command(cls=Command, examples="fairway cancel train eval     they stay, to be looked at")
@@ -238,7 +253,7 @@ PRIORITY_EXAMPLES = """
 @click.argument("number", type=click.IntRange(-(2**31), 2**31 - 1), metavar="N")
 @options.dry_run
 def priority(*, word: str, number: int, dry_run: str) -> int:
-    """Give a workload another priority."""
+    """Change the priority of a workload."""
     session, is_dry = current(), dry_run == "server"
     matches = workloads.find(session, word)
     past = f"has priority {number}"
@@ -257,11 +272,11 @@ def priority(*, word: str, number: int, dry_run: str) -> int:
     required=True,
     metavar="QUEUE",
     shell_complete=complete_queues,
-    help="Where to wait instead.",
+    help="Queue to move it to.",
 )
 @options.dry_run
 def move(*, word: str, queue: str, dry_run: str) -> int:
-    """Let a workload that waits wait in another queue."""
+    """Move a pending workload to another queue."""
     session, is_dry = current(), dry_run == "server"
     matches = workloads.find(session, word)
     name = workloads.name_of(matches)
@@ -305,7 +320,7 @@ def _mark_source(
 
 
 @click.command(cls=Command, examples='fairway pause --reason "network maintenance until noon"')
-@click.option("--reason", default="", metavar="TEXT", help="Why, for everybody to see.")
+@click.option("--reason", default="", metavar="TEXT", help="Reason, shown to everyone.")
 def pause(*, reason: str) -> int:
     """Stop all decisions and actions of the hub; what runs goes on."""
     _set_fleet({"paused": True, "pauseReason": reason})
@@ -315,7 +330,7 @@ def pause(*, reason: str) -> int:
 
 @click.command(cls=Command, examples="fairway unpause")
 def unpause() -> int:
-    """Let the hub decide and act again."""
+    """Resume the hub's decisions and actions."""
     _set_fleet({"paused": False, "pauseReason": ""})
     terminal.write(["fleet.fairway.dev/fleet unpaused"])
     return 0

@@ -72,9 +72,7 @@ selector = click.option(
 field_selector = click.option(
     "--field-selector", default="", metavar="FIELDS", help="Only objects with these field values."
 )
-all_namespaces = click.option(
-    "-A", "--all-namespaces", is_flag=True, help="Look in every namespace."
-)
+all_namespaces = click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 files = click.option(
     "-f",
     "--filename",

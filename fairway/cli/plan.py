@@ -70,7 +70,7 @@ def plan(
     edits: tuple[str, ...],
     output: str,
 ) -> int:
-    """Say what would be done with the workloads in some files, and why.
+    """Plan the workloads in files: what would be done, and why.
 
     Files hold any of our kinds. A Workload whose status has a claim is running there already;
     clusters bring their capacity as a ClusterReport or as simulated node pools; without any

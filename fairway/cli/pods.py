@@ -24,7 +24,7 @@ PAGE = 1_000
 
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("word", metavar="WORKLOAD", shell_complete=complete_workloads)
-@click.option("--cluster", default="", metavar="NAME", help="Those in this cluster only.")
+@click.option("--cluster", default="", metavar="NAME", help="Only pods in this cluster.")
 @options.output()
 @click.option("--no-headers", is_flag=True, help="Leave out the headings.")
 def pods(*, word: str, cluster: str, output: str, no_headers: bool) -> int:

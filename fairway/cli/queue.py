@@ -26,12 +26,12 @@ EXAMPLES = """
     "--last",
     type=Duration(),
     metavar="TIME",
-    help="How QUEUE stood over this time, up to 7d, as the hub has kept it.",
+    help="Show how QUEUE was used over this time, up to 7d.",
 )
 @options.output()
 @click.option("--no-headers", is_flag=True, help="Leave out the headings.")
 def queue(*, name: str, last: float | None, output: str, no_headers: bool) -> int:
-    """Show queues: what each owns, uses, borrows and lends, and who is next.
+    """Show queues: what each owns, uses, borrows and lends, and what starts next.
 
     SHARE is the weighted share of what may be borrowed; the smaller goes first. NEXT is the
     first that waits in that very queue.

@@ -16,7 +16,13 @@ HEADINGS = ["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"]
 @click.command("api-resources", cls=Command)
 @click.option("--api-group", default=None, metavar="GROUP", help="Only of this group.")
 @click.option("--categories", default="", metavar="NAMES", help="Only of these categories.")
-@click.option("--namespaced", type=bool, default=None, metavar="BOOL", help="Only such, or not.")
+@click.option(
+    "--namespaced",
+    type=bool,
+    default=None,
+    metavar="BOOL",
+    help="Only namespaced kinds, or only others.",
+)
 @click.option("--no-headers", is_flag=True, help="Leave out the headings.")
 @options.output()
 def api_resources(

@@ -40,9 +40,9 @@ STATUS_EXAMPLES = """
 @rollout.command(cls=Command, examples=STATUS_EXAMPLES)
 @_name
 @click.option("-w/-W", "--watch/--no-watch", default=True, help="Wait until it is over.")
-@click.option("--timeout", type=Duration(), default=0.0, metavar="TIME", help="0: for ever.")
+@click.option("--timeout", type=Duration(), default=0.0, metavar="TIME", help="0 waits forever.")
 def status(*, name: str, watch: bool, timeout: float) -> int:
-    """Show how far a new version is, and wait until it is everywhere or has failed."""
+    """Show the progress of a rollout, and wait until it completes or fails."""
     session = current()
     match = find(session, name)
     if not watch:
@@ -92,7 +92,7 @@ def _row(note: RevisionNote) -> list[str]:
 @_name
 @options.dry_run
 def pause(*, name: str, dry_run: str) -> int:
-    """Let nothing further get another version."""
+    """Pause a rollout: nothing further gets another version."""
     session = current()
     match = find(session, name)
     if match.spec.paused:
@@ -104,7 +104,7 @@ def pause(*, name: str, dry_run: str) -> int:
 @_name
 @options.dry_run
 def resume(*, name: str, dry_run: str) -> int:
-    """Let a paused rollout go on; one that failed is tried again from its batch."""
+    """Resume a paused rollout, or retry a failed one from its batch."""
     session = current()
     match = find(session, name)
     if not match.spec.paused and not match.status.failure:
@@ -119,7 +119,7 @@ def resume(*, name: str, dry_run: str) -> int:
 @_name
 @options.dry_run
 def approve(*, name: str, dry_run: str) -> int:
-    """Approve of the batch that waits for it, so that the next one begins."""
+    """Approve the batch that waits for it, so that the next one begins."""
     session = current()
     match = find(session, name)
     if match.status.phase != "AwaitingApproval":
@@ -137,10 +137,12 @@ UNDO_EXAMPLES = """
 
 @rollout.command(cls=Command, examples=UNDO_EXAMPLES)
 @_name
-@click.option("--to-revision", type=int, default=0, help="Which one; 0: the one before.")
+@click.option(
+    "--to-revision", type=int, default=0, help="Revision to go back to; 0: the previous one."
+)
 @options.dry_run
 def undo(*, name: str, to_revision: int, dry_run: str) -> int:
-    """Give a service an earlier template again.
+    """Roll a service back to an earlier revision.
 
     The template is changed where it is kept: in the workload, or in the native object that the
     workload stands for. Whoever keeps that in a repository changes it there instead.

@@ -38,18 +38,27 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 )
 @click.argument("command", nargs=-1, metavar="-- COMMAND...", type=click.UNPROCESSED)
 @click.option(
-    "-q", "--queue", default="", metavar="QUEUE", shell_complete=complete_queues, help="Wait here."
+    "-q",
+    "--queue",
+    default="",
+    metavar="QUEUE",
+    shell_complete=complete_queues,
+    help="Queue to submit to.",
 )
-@click.option("--name", default="", metavar="NAME", help="Name the workload; else one is made.")
-@click.option("--gpus", type=click.IntRange(min=0), default=0, metavar="N", help="Of each worker.")
-@click.option("--cpus", default="1", show_default=True, metavar="N", help="Of each worker.")
-@click.option("--memory", default="", metavar="SIZE", help="Of each worker, such as 16Gi.")
+@click.option(
+    "--name", default="", metavar="NAME", help="Name of the workload; default: generated."
+)
+@click.option(
+    "--gpus", type=click.IntRange(min=0), default=0, metavar="N", help="GPUs of each worker."
+)
+@click.option("--cpus", default="1", show_default=True, metavar="N", help="CPUs of each worker.")
+@click.option("--memory", default="", metavar="SIZE", help="Memory of each worker, such as 16Gi.")
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=1,
     metavar="K",
-    help="So many, which start together and find each other by RANK, WORLD_SIZE, MASTER_ADDR, ...",
+    help="How many; they start together and find each other by RANK, WORLD_SIZE, MASTER_ADDR, ...",
 )
 @click.option(
     "--image",
@@ -58,17 +67,19 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
     metavar="IMAGE",
     help="Container image; a local cluster needs none.",
 )
-@click.option("-e", "--env", "pairs", multiple=True, metavar="KEY=VALUE", help="Set a variable.")
+@click.option(
+    "-e", "--env", "pairs", multiple=True, metavar="KEY=VALUE", help="Environment variable."
+)
 @click.option(
     "--workdir",
     default=None,
     metavar="FOLDER",
-    help="Run there; by default here, if the hub is on this machine.",
+    help="Working directory; default: the current one, if the hub is on this machine.",
 )
 @click.option("--flavor", "flavors", multiple=True, metavar="NAME", help="Accept this flavor.")
-@click.option("--priority", type=int, metavar="N", help="Higher goes first.")
-@click.option("--policy", default="", metavar="NAME", help="Placement policy to go by.")
-@click.option("--time-limit", type=Duration(), metavar="TIME", help="Stop it after so long.")
+@click.option("--priority", type=int, metavar="N", help="Priority; higher goes first.")
+@click.option("--policy", default="", metavar="NAME", help="Placement policy.")
+@click.option("--time-limit", type=Duration(), metavar="TIME", help="Stop it after this time.")
 @click.option("-d", "--detach", is_flag=True, help="Return at once, and print its name.")
 @click.option("--quiet", is_flag=True, help="Show its output, and nothing else.")
 @click.option("--rm", "removes", is_flag=True, help="Remove the workload once it has ended.")

@@ -40,7 +40,7 @@ _OPTIONS = (
         "--oidc-issuer-url",
         default="",
         metavar="URL",
-        help="Take ID tokens of this OpenID Connect provider, and let the page sign in there.",
+        help="Accept ID tokens of this OpenID Connect provider, and let the page sign in there.",
     ),
     click.option(
         "--oidc-client-id", default="", metavar="ID", help="The client that tokens must be for."
@@ -56,62 +56,58 @@ _OPTIONS = (
         "--oidc-username-prefix",
         default="",
         metavar="TEXT",
-        help="Before every user name; without it ISSUER#, unless the claim is email. - for none.",
+        help="Prefix of user names; default ISSUER#, or none if the claim is email. - for none.",
     ),
     click.option(
         "--oidc-groups-claim", default="", metavar="CLAIM", help="The claim that names groups."
     ),
-    click.option(
-        "--oidc-groups-prefix", default="", metavar="TEXT", help="Before every name of a group."
-    ),
+    click.option("--oidc-groups-prefix", default="", metavar="TEXT", help="Prefix of group names."),
     click.option(
         "--oidc-required-claim",
         multiple=True,
         metavar="CLAIM=VALUE",
-        help="A claim that every token must have; may be given several times.",
+        help="Claim that every token must have; repeatable.",
     ),
     click.option(
         "--oidc-signing-algs",
         default="RS256",
         show_default=True,
         metavar="NAME,NAME",
-        help="How tokens may be signed.",
+        help="Signing algorithms to accept.",
     ),
     click.option(
         "--oidc-ca-file",
         type=_FILE,
         metavar="FILE",
-        help="The authority of the provider's certificate, if it is not the system's.",
+        help="CA of the provider's certificate, if not the system's.",
     ),
     click.option(
         "--oidc-client-secret-file",
         type=_FILE,
         metavar="FILE",
-        help="The client's secret, mode 0600; without it the client is a public one.",
+        help="File with the client secret, mode 0600; without it the client is public.",
     ),
     click.option(
         "--oidc-scopes",
         default="",
         metavar="SCOPES",
-        help="What the page asks for; without it, of openid profile email groups offline_access "
-        "those that the provider knows.",
+        help="Scopes that the page asks for; default: those of openid profile email groups "
+        "offline_access that the provider supports.",
     ),
     click.option(
         "--oidc-provider-name",
         default="",
         metavar="NAME",
-        help="What the page calls the provider; without it, the host of its address.",
+        help="Name of the provider on the page; default: the host of its URL.",
     ),
     click.option(
         "--page-url",
         multiple=True,
         metavar="URL",
-        help="Where people open the page, if not at the hub's own address or --host-name; may be "
-        "given several times.",
+        help="Address at which people open the page, if not the hub's own or --host-name; "
+        "repeatable.",
     ),
-    click.option(
-        "--page-read-only", is_flag=True, help="The page is for looking only, whoever signs in."
-    ),
+    click.option("--page-read-only", is_flag=True, help="Make the page read-only for everyone."),
 )
 
 

@@ -29,19 +29,21 @@ _SHOWN = 5
 
 @click.group()
 def snapshot() -> None:
-    """Keep what decisions look at, and make recorded decisions again."""
+    """Dump what decisions are made from, and replay recorded decisions."""
 
 
 snapshot.params += global_options()
 
 
 @snapshot.command("dump", cls=Command, examples=DUMP_EXAMPLES)
-@click.option("-o", "--output", default="-", metavar="FILE", help="Write here; - is the output.")
+@click.option(
+    "-o", "--output", default="-", metavar="FILE", help="File to write; - is standard output."
+)
 @click.option(
     "--format", "form", type=click.Choice(["json", "yaml"]), default=None, help="json by default."
 )
 def dump(*, output: str, form: str | None) -> int:
-    """Print everything that a decision looks at, as a list of objects.
+    """Print everything that decisions are made from, as a list of objects.
 
     `fairway plan -f FILE` reads it, and plans for the moment at which it was taken.
     """
@@ -68,10 +70,10 @@ def dump(*, output: str, form: str | None) -> int:
     "--output",
     type=click.Choice(["table", "json"]),
     default="table",
-    help="Say it in words, or all of it as JSON.",
+    help="Text for people, or JSON for programs.",
 )
 def replay(*, place: Path, output: str) -> int:
-    """Make recorded decisions again, and say where they differ.
+    """Replay recorded decisions, and show where they differ.
 
     A hub records in the folder `decisions` of its data what its planner was told and what it
     answered. The exit code is 1 if a decision comes out differently now.

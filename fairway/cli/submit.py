@@ -29,10 +29,15 @@ EXAMPLES = """
 @options.files
 @options.recursive
 @click.option(
-    "-q", "--queue", default="", metavar="QUEUE", shell_complete=complete_queues, help="Wait here."
+    "-q",
+    "--queue",
+    default="",
+    metavar="QUEUE",
+    shell_complete=complete_queues,
+    help="Queue to submit to.",
 )
-@click.option("--priority", type=int, metavar="N", help="Higher goes first.")
-@click.option("--policy", default="", metavar="NAME", help="Placement policy to go by.")
+@click.option("--priority", type=int, metavar="N", help="Priority; higher goes first.")
+@click.option("--policy", default="", metavar="NAME", help="Placement policy.")
 @click.option("-w", "--wait", is_flag=True, help="Wait until all have ended.")
 @click.option("--follow", is_flag=True, help="Wait, and show the output meanwhile.")
 @click.option(

@@ -54,8 +54,10 @@ Lines = list[Text | str]
     metavar="[clusters|queues|workloads]",
     type=click.Choice(["", "clusters", "queues", "workloads"]),
 )
-@click.option("--once", is_flag=True, help="One look, as into a pipe.")
-@click.option("--interval", type=Duration(), default=2.0, metavar="TIME", help="Between looks: 2s.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
+@click.option(
+    "--interval", type=Duration(), default=2.0, metavar="TIME", help="Refresh interval: 2s."
+)
 @options.all_namespaces
 @options.output()
 def top(*, what: str, once: bool, interval: float, all_namespaces: bool, output: str) -> int:

@@ -35,9 +35,7 @@ EXAMPLES = """
 
 
 @click.command(cls=Command, examples=EXAMPLES)
-@click.option(
-    "--data", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep objects here."
-)
+@click.option("--data", type=click.Path(path_type=Path), metavar="FOLDER", help="Data folder.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -51,13 +49,13 @@ EXAMPLES = """
     default="127.0.0.1",
     show_default=True,
     metavar="IP",
-    help="Listen on this address; others than loopback need TLS.",
+    help="Listen on this address; anything but loopback needs TLS.",
 )
 @click.option(
     "--tls-cert",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Serve with this certificate.",
+    help="TLS certificate to serve with.",
 )
 @click.option(
     "--tls-key",
@@ -70,7 +68,7 @@ EXAMPLES = """
     "host_names",
     multiple=True,
     metavar="NAME",
-    help="A further name in the generated certificate; may be given several times.",
+    help="Extra host name for the generated certificate; repeatable.",
 )
 @click.option(
     "--store",
@@ -99,7 +97,7 @@ EXAMPLES = """
     default=15,
     show_default=True,
     metavar="SECONDS",
-    help="With --store kubernetes: another replica leads so long after the leader was last heard.",
+    help="With --store kubernetes: how long after the leader was last heard another leads.",
 )
 @sign_in_options
 @click.option("--demo", is_flag=True, help="Start with a small fleet and some workloads.")

@@ -38,7 +38,7 @@ EXAMPLES = """
     type=Duration(),
     default=30.0,
     metavar="TIME",
-    help="How long: 30s unless told; 0 looks once; below 0 waits a week.",
+    help="How long to wait; default 30s. 0 checks once, below 0 waits a week.",
 )
 @options.files
 @options.recursive
@@ -58,7 +58,7 @@ def wait(  # noqa: PLR0913 - one parameter for each option
     all_namespaces: bool,
     everything: bool,
 ) -> int:
-    """Wait until something is true of every object named."""
+    """Wait for a condition on every object named."""
     session = current()
     goal = parse_goal(wish)
     targets = from_files(session, filenames, recursive) if filenames else parse(session, words)

@@ -30,7 +30,7 @@ _TIMES = "\N{MULTIPLICATION SIGN}"
 @click.argument("word", metavar="WORKLOAD", shell_complete=complete_workloads)
 @options.output()
 def why(*, word: str, output: str) -> int:
-    """Say why a workload waits, when it is expected to start, and what would let it start now."""
+    """Explain why a workload is pending, when it will start, and what would let it start now."""
     return show(current(), word, output)
 
 
