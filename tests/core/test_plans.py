@@ -492,6 +492,13 @@ LADDER = {
         [*_FULL, workload("w", "q", priority=1, policy="thrifty", **SWEEP)],
         ["w gets 1 of east/p", "w starts in east:4@h100"],
     ),
+    "no workload is preempted for a further copy while another is incomplete": (
+        [queue("q", 16, preemption={"withinQueue": "LowerPriority"}), cluster("east", 2),
+         cluster("west", 4), COPIES, workload("low", "q", count=4, running="west"),
+         workload("w", "q", mode="Divided", replicas=3, priority=1, policy="copies",
+                  running="east", holds=2)],
+        ["w waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
     "a service for which no cluster may be used says so": (
         [queue("q", 8), EAST, policy("none", ["nowhere"]),
          workload("w", "q", policy="none", **SERVICE)],

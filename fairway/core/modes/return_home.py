@@ -1,12 +1,12 @@
-"""Services that come home: replicas move back to an earlier group once it has room again.
+"""Services that return home: replicas move back to an earlier group once it has room again.
 
-Looked at after everything that waits, since who waits comes first. The rule itself, slow on
-purpose, is in `way_home`; here are the services it applies to, and the steps that come of it.
-Where neither the surge nor quota allows a replica in both places, one at a time stops and starts,
-if the service's disruption budget allows one to be missing and nothing of it is missing already.
+Moves are decided after all workloads that wait, which come first. `way_home` has the rule, which is
+slow on purpose; this module finds the services it applies to, and makes the steps. If the surge or
+quota does not allow a replica in both clusters, one replica at a time stops and then starts,
+provided that the service's disruption budget allows it and all its replicas are ready.
 
-Since when a group has had room is remembered from plan to plan, in the cursor. A plan that
-remembers nothing takes the room to have been there since the service was last decided on.
+The cursor remembers from plan to plan since when a group has had room. A plan without that memory
+assumes that the room has been there since the last decision on the service.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fairway.api.reasons import Code, Reason
 from fairway.core.model import Policy, Workload
 from fairway.core.modes import way_home
-from fairway.core.modes.service import Service, placements, places, service_of
+from fairway.core.modes.service_state import Service, placements, places, service_of
 from fairway.core.modes.way_home import Homeward, Pace, return_home
 from fairway.core.plan import Move, Step
 from fairway.core.planning_round import PlanningRound
@@ -25,14 +25,14 @@ from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import wants_more
 
 _MINUTE = 60.0
-# Who may come home, but for something, is looked at again; soon, where something is on its way.
+# When to look again at a service that may return but cannot yet; soon, while replicas are moving.
 _SOON_SECONDS = 10.0
 _LATER_SECONDS = 60.0
 
 
 @dataclass(slots=True)
 class _Notes:
-    """What will be remembered."""
+    """What is remembered for the next plan."""
 
     room_since: dict[tuple[str, str], float] = field(default_factory=dict)
     moves: dict[str, tuple[tuple[float, int], ...]] = field(default_factory=dict)
@@ -46,20 +46,20 @@ class _Notes:
 def returns(
     planning: PlanningRound, decided: Set[str], before: Homeward | None
 ) -> tuple[list[Step], Homeward | None]:
-    """The moves that are due now, of services on which nothing else was decided."""
+    """The moves that are due now, of services that this plan has not decided otherwise."""
     steps: list[Step] = []
     notes = _Notes()
     for service in _services(planning, planning.snapshot.facts.workloads, decided):
         steps.extend(_moves(service, before, notes))
     if before is None:
         return steps, None
-    for key in decided:  # they are looked at again next time
+    for key in decided:  # these are looked at again in the next plan
         _keep(key, before, notes)
     return steps, notes.done()
 
 
 def watch(planning: PlanningRound, before: Homeward | None) -> Homeward | None:
-    """What is remembered after a plan over few: who has lost the room that it was to come to."""
+    """The memory after a plan without moves: groups that no longer have room are dropped."""
     if before is None or not before.room_since:
         return before
     workloads = planning.snapshot.facts.workloads
@@ -75,7 +75,7 @@ def watch(planning: PlanningRound, before: Homeward | None) -> Homeward | None:
 def _services(
     planning: PlanningRound, workloads: Mapping[str, Workload], decided: Set[str]
 ) -> Iterable[Service]:
-    """Services that may come home, by name."""
+    """Services that may return home, by name."""
     facts = planning.snapshot.facts
     policies = (facts.default_policy, *facts.policies.values())
     if "Moves" in facts.settings.open_breakers:
@@ -105,7 +105,7 @@ def _may_return(planning: PlanningRound, workload: Workload) -> bool:
 
 
 def _is_away(workload: Workload, policy: Policy) -> bool:
-    """Whether anything of it is in another than the first group."""
+    """Whether any replicas are outside the first group."""
     home = policy.groups[0].name
     return any(
         placement.group != home for placement in (workload.held.placed if workload.held else ())
@@ -113,14 +113,14 @@ def _is_away(workload: Workload, policy: Policy) -> bool:
 
 
 def _quota(service: Service, option: Assignment) -> int:
-    """How many replicas quota would admit beside all that run now."""
+    """How many replicas quota allows in addition to all that run now."""
     most = service.planning.copies(service.workload, option.full_usage(service.form))
     return service.workload.replicas if most is None else max(0, most)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seat:
-    """What a cluster could take beside all that is there, on the first flavors that fit."""
+    """How many more replicas a cluster could take, on the first flavors that fit."""
 
     option: Assignment
     room: int
@@ -139,9 +139,9 @@ def _seats(service: Service) -> dict[str, _Seat]:
 
 
 def _usable(seats: Mapping[str, _Seat]) -> tuple[dict[str, int], int]:
-    """How many replicas may come to each cluster, and how many quota allows beside all others.
+    """How many replicas may move to each cluster, and how many of them quota allows in total.
 
-    Where it allows none anywhere, room is all that counts: one may stop before it starts.
+    If quota allows none anywhere, only room counts: a replica may stop before it starts.
     """
     within = {name: min(seat.room, seat.quota) for name, seat in seats.items()}
     if any(within.values()):
@@ -177,7 +177,7 @@ def _keep(key: str, before: Homeward, notes: _Notes) -> None:
 
 
 def _moved(service: Service, before: Homeward | None) -> tuple[tuple[float, int], ...]:
-    """The moves of a service in the last minute."""
+    """The moves of a service within the last minute: when, and how many replicas."""
     planning, workload = service.planning, service.workload
     if before is not None:
         known = before.moves.get(workload.key, ())
@@ -217,10 +217,10 @@ def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Ste
 
 
 def _move(service: Service, move: way_home.Move, option: Assignment) -> Move | None:
-    """Takes what a move needs; none where quota does not allow it even one after the other."""
+    """Takes what a move needs; None if quota does not allow it, even with the old replica gone."""
     planning, workload = service.planning, service.workload
     source = service.options[move.source]
-    # What stops first leaves its quota to its replacement, if that is of the same flavors.
+    # A replica that stops first leaves its quota to its replacement, if the flavors are the same.
     is_heir = not move.starts_first and source.flavors == option.flavors
     with planning.ledger.trial() as trial:
         if is_heir:

@@ -1,0 +1,259 @@
+"""A service while it is placed: replicas and flavors of each cluster, and what may be added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fairway.api.meta import Rung
+from fairway.core.clusters.candidates import Candidates
+from fairway.core.clusters.ranking import is_plain
+from fairway.core.clusters.spread import domains
+from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
+from fairway.core.modes.allocation import placed_of
+from fairway.core.modes.division import DivisionTarget, divide, static_weights
+from fairway.core.modes.forms import times, together
+from fairway.core.modes.ladder import held_form
+from fairway.core.modes.restraint import has_made_yield
+from fairway.core.packing import pack
+from fairway.core.placement_request import PlacementRequest
+from fairway.core.planning_round import PlanningRound
+from fairway.core.quota.flavors import Assignment
+
+ONE = 1_000_000_000  # speed at which a replica counts as one
+
+
+@dataclass(slots=True)
+class Service:
+    """A service while it is placed: replicas and flavors in each cluster."""
+
+    planning: PlanningRound
+    workload: Workload
+    form: Form
+    policy: Policy
+    candidates: Candidates
+    counts: dict[str, int] = field(default_factory=dict)
+    options: dict[str, Assignment] = field(default_factory=dict)
+    pods: dict[str, tuple[PlacedPods, ...]] = field(default_factory=dict)  # by cluster
+    rung: Rung = "Idle"  # the last that gave something; Preempt stays
+    scores: Mapping[str, int] = field(default_factory=dict)  # by cluster; empty if all are equal
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether every cluster gets a copy of all replicas."""
+        return self.policy.division.type == "Duplicated"
+
+    @property
+    def counts_speed(self) -> bool:
+        """Whether a replica counts by the speed of its flavors, rather than as one."""
+        return self.policy.division.counts_speed and not self.is_copied
+
+    @property
+    def waiting(self) -> int:
+        """Replicas that are not placed; of copies, those missing in clusters that have one."""
+        if self.counts_speed:
+            return -(-(self.workload.replicas * ONE - self.worth(self.counts)) // ONE)
+        copies = max(1, len(self.counts)) if self.is_copied else 1
+        return self.workload.replicas * copies - sum(self.counts.values())
+
+    @property
+    def has_too_many(self) -> bool:
+        if self.is_copied:
+            return any(count > self.workload.replicas for count in self.counts.values())
+        return self.surplus() > 0
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether it has fewer or more replicas than it asks for."""
+        return self.waiting > 0 or self.has_too_many
+
+    def speed(self, option: Assignment) -> int:
+        """How much one replica counts on some flavors; the slowest flavor decides."""
+        flavors = self.planning.snapshot.facts.flavors
+        speeds = [flavors[name].speed_nanos for name in option.names if name in flavors]
+        return max(1, min(speeds, default=ONE)) if self.counts_speed else ONE
+
+    def worth(self, counts: Mapping[str, int]) -> int:
+        """How much replicas count together; each counts `ONE` unless speed counts."""
+        return sum(count * self.speed(self.options[name]) for name, count in counts.items())
+
+    def lacking(self, option: Assignment) -> int:
+        """How many more replicas on some flavors are needed so that none is missing."""
+        if not self.counts_speed:
+            return self.waiting
+        missing = self.workload.replicas * ONE - self.worth(self.counts)
+        return max(0, -(-missing // self.speed(option)))
+
+    def surplus(self) -> int:
+        """How many replicas can be removed, in the order of division, before one is missing.
+
+        If speed counts, the search goes in leaps: each removes as many as would be too many even if
+        all were of the fastest flavor.
+        """
+        total = sum(self.counts.values())
+        if not self.counts_speed:
+            return max(0, total - self.workload.replicas)
+        fastest = max(map(self.speed, self.options.values()), default=ONE)
+        gone, wanted = 0, self.workload.replicas * ONE
+        left: Mapping[str, int] = self.counts
+        while gone < total and self.worth(left) > wanted:
+            leap = max(1, (self.worth(left) - wanted) // fastest)
+            fewer = divide(total - gone - leap, places(self, {}), self.policy).counts
+            if self.worth(fewer) < wanted:
+                break
+            gone, left = total - sum(fewer.values()), fewer
+        return gone
+
+    def options_of(self, cluster: str) -> list[Assignment]:
+        """The flavors to try in a cluster; a cluster that has replicas keeps its flavors."""
+        kept = self.options.get(cluster)
+        return [kept] if kept is not None else self.planning.assignments(self.workload, self.form)
+
+    def room_for(self, cluster: str, option: Assignment) -> int:
+        """How many more replicas fit on the nodes of a cluster."""
+        wants = self.planning.wants(cluster, self.request(option))
+        return pack.copies(self.planning.ledger.rooms[cluster], wants)
+
+    def request(self, option: Assignment, count: int | None = None) -> PlacementRequest:
+        """A request for one replica on some flavors, or for `count` whole replicas."""
+        form = self.form if count is None else times(self.form, count)
+        return PlacementRequest(self.workload, form, option)
+
+    def quota_for(self, option: Assignment, *, may_borrow: bool = True) -> int:
+        """How many more replicas the queue allows on some flavors."""
+        may_borrow = may_borrow and self.rung != "Preempt"
+        usage = option.full_usage(self.form)
+        most = self.planning.copies(self.workload, usage, may_borrow=may_borrow)
+        return pack.UNLIMITED if most is None else most
+
+    def allowed_in(self, cluster: str, most: int) -> int:
+        """How many of `most` more replicas the rules of division allow in a cluster."""
+        has = self.counts.get(cluster, 0)
+        total = self.workload.replicas if self.is_copied else sum(self.counts.values()) + most
+        shares = divide(total, places(self, {cluster: most}), self.policy)
+        return max(0, shares.counts.get(cluster, 0) - has)
+
+    def may_open(self, cluster: str) -> bool:
+        """Whether capacity may be made for a cluster: not for a further copy beside others."""
+        return not self.is_copied or not self.counts or cluster in self.counts
+
+    def least_in(self, cluster: str) -> int:
+        """The fewest replicas that a cluster can get: one more, or the minimum of a new one."""
+        return 1 if cluster in self.counts else max(1, self.policy.division.cluster_min)
+
+    def add(self, cluster: str, count: int, option: Assignment) -> None:
+        """Places replicas on the nodes of a cluster."""
+        wants = self.planning.wants(cluster, self.request(option, count))
+        packed = pack.pack(self.planning.ledger.rooms[cluster], wants)
+        assert isinstance(packed, pack.Packed), "what was counted fits"
+        self.keep(cluster, count, option, (packed, packed))
+
+    def top_up(self, cluster: str, option: Assignment) -> None:
+        """Takes the rest of what victims freed in a cluster: it may be more than a replica."""
+        wanted = max(0, min(self.lacking(option), self.quota_for(option)))
+        more = min(self.allowed_in(cluster, wanted), self.room_for(cluster, option))
+        if more > 0:
+            self.add(cluster, more, option)
+
+    def keep(
+        self,
+        cluster: str,
+        count: int,
+        option: Assignment,
+        packed: tuple[pack.Packed, pack.Packed],
+    ) -> None:
+        """Charges replicas to quota, and their pods on existing nodes to these nodes."""
+        whole, on_existing = packed
+        each = option.full_usage(self.form)
+        usage = {pair: amount * count for pair, amount in each.items()}
+        requests = {pod_set.name: pod_set.shape.requests for pod_set in self.form.pod_sets}
+        self.planning.take(self.workload, usage, cluster, on_existing.packing, requests)
+        earlier = {pod.name: pod for pod in self.pods.get(cluster, ())}
+        placed = placed_of(self.request(option, count), cluster, "", whole)
+        self.pods[cluster] = tuple(together(earlier.get(pod.name), pod) for pod in placed.pods)
+        if cluster not in self.counts:
+            self.planning.hold(cluster)
+        self.counts[cluster] = self.counts.get(cluster, 0) + count
+        self.options[cluster] = option
+
+
+def service_of(planning: PlanningRound, workload: Workload, form: Form | None = None) -> Service:
+    """The current state of a service; `form` is for a service that holds nothing yet."""
+    policy, candidates = planning.snapshot.policy(workload), planning.candidates(workload)
+    service = Service(planning, workload, form or held_form(workload), policy, candidates)
+    if not is_plain(policy.scores):
+        ranked = planning.ranked(candidates.allowed, workload, policy)
+        service.scores = {ranked_cluster.cluster: ranked_cluster.total for ranked_cluster in ranked}
+    if has_made_yield(workload):
+        service.rung = "Preempt"
+    _read_held(service)
+    return service
+
+
+def _read_held(service: Service) -> None:
+    held = service.workload.held
+    for placed in held.placed if held else ():
+        service.counts[placed.cluster] = placed.replicas
+        service.pods[placed.cluster] = placed.pods
+        flavors = {pods.name: dict(pods.flavors) for pods in placed.pods}
+        names = sorted(
+            {flavor for entry in flavors.values() for flavor in entry.values() if flavor}
+        )
+        service.options[placed.cluster] = Assignment(flavors=flavors, names=tuple(names))
+
+
+def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
+    """Every cluster that has replicas or may get some, as a target of division."""
+    group_of = service.candidates.group_of()
+    names = sorted({*service.counts, *usable})
+    weights = static_weights(service.policy.division, names)
+    clusters = service.planning.snapshot.facts.clusters
+    return [
+        DivisionTarget(
+            cluster=name,
+            group=group_of.get(name, ""),
+            available=usable.get(name, 0),
+            assigned=service.counts.get(name, 0),
+            weight=weights[name],
+            score=service.scores.get(name, 0),
+            domains=domains(clusters[name], service.policy.spread) if name in clusters else (),
+        )
+        for name in names
+    ]
+
+
+def placements(service: Service) -> tuple[Placed, ...]:
+    """The placements of a service as they are now."""
+    group_of = service.candidates.group_of()
+    held = service.workload.held
+    before = {placement.cluster: placement for placement in held.placed} if held else {}
+    result = []
+    for name in sorted(service.counts):
+        count = service.counts[name]
+        earlier = before.get(name)
+        stays = earlier is not None and earlier.replicas <= count
+        pods = tuple(_of(pod_set, service, name) for pod_set in service.form.pod_sets)
+        result.append(
+            Placed(
+                cluster=name,
+                group=group_of.get(name, ""),
+                replicas=count,
+                pods=pods,
+                bound=earlier.bound if earlier is not None and stays else {},
+            )
+        )
+    return tuple(result)
+
+
+def _of(pod_set: PodSet, service: Service, cluster: str) -> PlacedPods:
+    """The pods of a set in a cluster; after scale-in it is not known which ones stay."""
+    count = pod_set.count * service.counts[cluster]
+    known = next((pod for pod in service.pods[cluster] if pod.name == pod_set.name), None)
+    if known is not None and known.count == count and known.shape == pod_set.shape:
+        return known
+    return PlacedPods(
+        name=pod_set.name,
+        count=count,
+        shape=pod_set.shape,
+        flavors=service.options[cluster].flavors_of(pod_set.name),
+    )
