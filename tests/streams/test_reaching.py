@@ -18,6 +18,7 @@ from fairway.store.keys import CLUSTERS
 from fairway.streams.requests import PROTOCOL
 from tests.streams.rigs import CLOCK, Rig, elsewhere, fairway, here, rig
 from tests.streams.talking import run, told
+from tests.waiting import seen
 
 
 @pytest.fixture
@@ -229,7 +230,7 @@ async def test_what_is_asked_wrongly_is_refused_with_the_parameter(edge: Rig) ->
 async def test_agents_inside_the_hub_are_asked_in_the_same_way(tmp_path: Path) -> None:
     async with rig(tmp_path, here()) as local:
         await local.start("train", "echo hello; sleep 60")
-        assert await local.log("train") == "hello\n"
+        assert await seen(lambda: local.log("train"), bool, "its output") == "hello\n"
         heard = await run(local.client, "train", "cat", given=b"to and fro")
         assert (heard.output, heard.exit_code) == ("to and fro", 0)
         heard = await told(local.client, "portforward", "train", port="80")
