@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from fairway.api.amounts import Quantity
-from fairway.api.reasons import Code, Reason
+from fairway.api.reasons import Code, Reason, missing_words
 from fairway.api.reasons import sentence as reason_sentence
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -190,11 +190,11 @@ def _parts(explanation: Explanation) -> Iterator[str]:
     if explanation.quota is not None:
         yield reason_sentence(explanation.quota)
     elif nearest is not None:
-        yield f"queue {explanation.queue} would allow it"
+        yield f"queue {explanation.queue} has quota for it"
     if explanation.position > 1:
         before = explanation.position - 1
         verb = "is" if before == 1 else "are"
-        yield f"{before} {verb} before it in queue {explanation.queue}"
+        yield f"{before} {verb} ahead of it in queue {explanation.queue}"
     if explanation.start is not None:
         yield _expected(explanation, explanation.start)
     for remedy in explanation.remedies:
@@ -215,14 +215,13 @@ def _expected(explanation: Explanation, start: float) -> str:
 def _remedy_sentence(remedy: Remedy) -> str:
     match remedy.kind:
         case "Alternative":
-            return f"starts now if it need not hold out before {remedy.name}"
+            return f"starts now if it takes {remedy.name} without waiting"
         case "Flavor":
             return f"starts now if you accept {remedy.needs}"
         case "FewerPods":
             return f"starts now with {remedy.needs}"
         case _:
-            parts = [f"{Quantity(nanos)} {resource}" for resource, nanos in remedy.short]
-            return f"starts now if queue {remedy.name} has {' and '.join(parts)} more"
+            return f"starts now if queue {remedy.name} gets {missing_words(remedy.short)}"
 
 
 def _clock(moment: float, now: float) -> str:

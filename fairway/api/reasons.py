@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from fairway.api.amounts import Quantity
+from fairway.api.amounts import Quantity, family_of, is_accelerator
 
 
 class Code(StrEnum):
@@ -149,37 +149,60 @@ def sentence(reason: Reason) -> str:
     return _SENTENCES[reason.code](reason)
 
 
-def _short(reason: Reason) -> str:
-    """`4 nvidia.com/gpu and 2 cpu`."""
-    parts = [f"{Quantity(nanos)} {resource}" for resource, nanos in reason.short]
-    if len(parts) > 1:
-        return ", ".join(parts[:-1]) + " and " + parts[-1]
-    return parts[0] if parts else "capacity"
+def more_words(resource: str, nanos: int, flavor: str = "") -> str:
+    """`8 more h100 GPUs`, `4 more CPUs`, `32Gi more memory`."""
+    amount = str(Quantity(nanos, family_of(resource)))
+    if resource in _COUNTED:
+        return _plural(f"{amount} more", _COUNTED[resource])
+    if is_accelerator(resource):
+        device = resource.rpartition("/")[2]
+        if device.endswith("gpu"):
+            return _plural(f"{amount} more", f"{flavor} GPU".strip())
+        return " ".join(filter(None, (amount, "more", flavor, device)))
+    return f"{amount} more {resource}"
 
 
-def _of_flavor(reason: Reason) -> str:
-    return f" of {reason.flavor}" if reason.flavor else ""
+_COUNTED = {"cpu": "CPU", "pods": "pod"}
+
+
+def _plural(amount: str, noun: str) -> str:
+    return f"{amount} {noun}" if amount.split(maxsplit=1)[0] == "1" else f"{amount} {noun}s"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else "".join(parts)
+
+
+def _missing(reason: Reason) -> str:
+    """`8 more h100 GPUs`, of what a reason says is short."""
+    flavor = "" if "," in reason.flavor else reason.flavor
+    return missing_words(reason.short, flavor)
+
+
+def missing_words(short: Sequence[tuple[str, int]], flavor: str = "") -> str:
+    """`8 more h100 GPUs and 4 more CPUs`."""
+    words = [more_words(resource, nanos, flavor) for resource, nanos in short]
+    return _listed(words) or "more capacity"
 
 
 def _does_not_fit(reason: Reason) -> str:
-    what = f"{reason.count} pods of {reason.pod_set}" if reason.pod_set else f"{reason.count} pods"
-    if reason.count == 1:
-        what = what.replace("pods", "pod", 1)
-    missing = ""
     if reason.short:
-        where = f"{reason.level} {reason.other} is " if reason.other else ""
-        missing = f" ({where}{_short(reason)} short)"
-    return f"{reason.cluster}: {what} too many{_of_flavor(reason)}{missing}"
+        where = f"{reason.level} {reason.other} " if reason.other else ""
+        return f"{reason.cluster}: {where}needs {_missing(reason)}"
+    pods = _plural(str(reason.count), "pod") + (f" of {reason.pod_set}" if reason.pod_set else "")
+    flavor = f" on {reason.flavor}" if reason.flavor else ""
+    return f"{reason.cluster}: no room for {pods}{flavor}"
 
 
 def _quota_exceeded(reason: Reason) -> str:
-    return f"queue {reason.queue} is {_short(reason)} short{_of_flavor(reason)}"
+    return f"queue {reason.queue} needs quota for {_missing(reason)}"
 
 
 def _quota_too_small(reason: Reason) -> str:
     return (
-        f"queue {reason.queue} can never have so much{_of_flavor(reason)}: {_short(reason)} more"
-        " than it and all it may borrow from own"
+        f"queue {reason.queue} can never get this much: it needs {_missing(reason)} than its quota"
+        " and all that it can borrow"
     )
 
 
@@ -200,42 +223,48 @@ def _money(reason: Reason) -> str:
     if not amounts:
         return "elastic nodes cost what the fleet allows"
     spent, allowed = Quantity(amounts["spent"]), Quantity(amounts["allowed"])
-    return f"elastic nodes cost {spent} an hour, and the fleet allows {allowed}"
+    return f"elastic nodes cost {spent} an hour and the fleet allows {allowed}"
 
 
 _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.HELD: lambda r: "it is held",
-    Code.STILL_ENDING: lambda r: f"its last attempt is still ending in {r.cluster}",
-    Code.RUNS_ALREADY: lambda r: f"pods of it run in {r.cluster}, which are taken over first",
-    Code.BACK_OFF: lambda r: "it failed and is tried again later",
-    Code.IMPOSSIBLE: lambda r: "no node or pool of the fleet could ever hold it",
-    Code.PARTLY_PLACED: lambda r: f"{r.count} more replicas wait for room",
+    Code.STILL_ENDING: lambda r: f"its last attempt is still stopping in {r.cluster}",
+    Code.RUNS_ALREADY: lambda r: f"its pods already run in {r.cluster} and are adopted first",
+    Code.BACK_OFF: lambda r: "it failed and is retried later",
+    Code.IMPOSSIBLE: lambda r: "no node or pool in the fleet is large enough for it",
+    Code.PARTLY_PLACED: lambda r: (
+        "1 more replica is pending" if r.count == 1 else f"{r.count} more replicas are pending"
+    ),
     Code.NO_QUEUE: lambda r: f"there is no queue {r.queue}" if r.queue else "it names no queue",
     Code.QUEUE_HELD: lambda r: f"queue {r.queue} is held",
     Code.QUEUE_BROKEN: lambda r: f"queue {r.queue} is not part of a tree: {r.other}",
     Code.NOT_A_SUBMITTER: lambda r: (
-        f"queue {r.queue} does not take workloads of namespace {r.other}: its submitters name"
-        " neither the namespace nor who submitted it"
+        f"queue {r.queue} does not accept workloads from namespace {r.other}: its submitters name"
+        " neither the namespace nor the user who submitted it"
     ),
-    Code.BEHIND_HEAD: lambda r: f"{r.other} is before it in queue {r.queue}, which is strict",
-    Code.CLAIMS_EXCEEDED: lambda r: f"queue {r.queue} runs as many workloads as it may ({r.count})",
-    Code.USER_LIMIT_EXCEEDED: lambda r: f"{r.other} has as much in queue {r.queue} as one user may",
+    Code.BEHIND_HEAD: lambda r: f"{r.other} is ahead of it in queue {r.queue}, which is strict",
+    Code.CLAIMS_EXCEEDED: lambda r: (
+        f"queue {r.queue} already runs its maximum of {_plural(str(r.count), 'workload')}"
+    ),
+    Code.USER_LIMIT_EXCEEDED: lambda r: (
+        f"{r.other} has reached the limit for one user in queue {r.queue}"
+    ),
     Code.QUOTA_EXCEEDED: _quota_exceeded,
     Code.QUOTA_TOO_SMALL: _quota_too_small,
     Code.NO_FLAVOR: lambda r: (
-        f"flavor {r.flavor} does not suit it: {r.other}"
+        f"flavor {r.flavor} does not fit it: {r.other}"
         if r.flavor
-        else f"queue {r.queue} has no flavor that suits it"
+        else f"queue {r.queue} has no flavor that fits it"
     ),
-    Code.HOLDING_OUT: lambda r: f"it holds out for its first form before it takes {r.other}",
+    Code.HOLDING_OUT: lambda r: f"it waits for its first form before it takes {r.other}",
     Code.FLAVORS_OVERLAP: _flavors_overlap,
-    Code.NO_CLUSTER: lambda r: "no cluster may take it",
-    Code.NOT_SELECTED: lambda r: f"{r.cluster} is not chosen by its policy",
-    Code.FENCED: lambda r: f"queue {r.queue} may not use {r.cluster}",
+    Code.NO_CLUSTER: lambda r: "no cluster is allowed for it",
+    Code.NOT_SELECTED: lambda r: f"{r.cluster} is not selected by its policy",
+    Code.FENCED: lambda r: f"queue {r.queue} is not allowed to use {r.cluster}",
     Code.TAINTED: lambda r: (
         f"{r.cluster} has the taint {r.other}, which its policy does not tolerate"
     ),
-    Code.CLOSED: lambda r: f"{r.cluster} takes nothing new: {r.other}",
+    Code.CLOSED: lambda r: f"{r.cluster} accepts nothing new: {r.other}",
     Code.KIND_NOT_SERVED: lambda r: f"{r.cluster} does not serve {r.other}",
     Code.PINNED: lambda r: f"a volume pins it to {r.other}",
     Code.AVOIDED: lambda r: f"it failed in {r.cluster} before",
@@ -243,48 +272,48 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.DOES_NOT_FIT: _does_not_fit,
     Code.NO_DOMAIN: lambda r: f"{r.cluster}: no {r.level} has room for {r.pod_set or 'all of it'}",
     Code.RESERVED: lambda r: (
-        f"{r.cluster}: what is free is kept for {r.other}"
+        f"{r.cluster}: what is free is reserved for {r.other}"
         if r.cluster
-        else f"queue {r.queue} keeps its quota for {r.other}"
+        else f"queue {r.queue} reserves its quota for {r.other}"
     ),
-    Code.NO_VICTIMS: lambda r: f"{r.cluster}: nobody it may preempt makes enough room",
+    Code.NO_VICTIMS: lambda r: f"{r.cluster}: preemption cannot free enough",
     Code.NO_POOL: lambda r: f"{r.cluster} has no elastic pool for it",
     Code.OUT_OF_STOCK: lambda r: (
-        f"{r.cluster}: pool {r.pool} is out of stock, and is asked again at {_moment(r.until)}"
+        f"{r.cluster}: pool {r.pool} is out of stock, and is tried again at {_moment(r.until)}"
         if r.until
-        else f"{r.cluster}: pool {r.pool} has {r.count} nodes left, too few"
+        else f"{r.cluster}: pool {r.pool} has only {_plural(str(r.count), 'node')} left"
     ),
     Code.NOT_TRIED: lambda r: f"{r.cluster}: not tried in this cycle",
     Code.BREAKER_OPEN: lambda r: (
-        f"the breaker of {r.other} is open: the past hour had as many as the fleet allows"
+        f"the breaker of {r.other} is open: the fleet's limit for the past hour is reached"
         if r.other != "price"
         else f"the breaker of price is open: {_money(r)}"
     ),
     Code.WAITS_FOR_VICTIMS: lambda r: f"starts when {r.other} is gone",
     Code.PREEMPTED_WITHIN_QUEUE: lambda r: (
-        f"preempted for {r.other}, which is more urgent in {r.queue}"
+        f"preempted for {r.other}, which comes first in {r.queue}"
     ),
     Code.PREEMPTED_TO_RECLAIM: lambda r: (
-        f"preempted for {r.other}: queue {r.queue} takes back its own"
+        f"preempted for {r.other}: queue {r.queue} reclaims its quota"
     ),
     Code.PREEMPTED_FOR_FAIR_SHARE: lambda r: (
-        f"preempted for {r.other}: queue {r.queue} has the smaller share"
+        f"preempted for {r.other}: queue {r.queue} has the lower share"
     ),
     Code.PREEMPTED_WHILE_BORROWING: lambda r: (
-        f"preempted for {r.other} of queue {r.queue}, which is more urgent"
+        f"preempted while borrowing, for {r.other} of queue {r.queue}, which has priority"
     ),
-    Code.RETURNS_HOME: lambda r: f"there is room again in {r.cluster}",
-    Code.BETTER_PLACE: lambda r: f"{r.cluster} is better by {r.count} points",
+    Code.RETURNS_HOME: lambda r: f"there is room in {r.cluster} again",
+    Code.BETTER_PLACE: lambda r: f"{r.cluster} scores {r.count} points more",
     Code.CANCELLED: lambda r: "it was cancelled",
     Code.DELETED: lambda r: "it was deleted",
     Code.DRAINED: lambda r: "it was held while it ran",
     Code.QUEUE_DRAINED: lambda r: f"queue {r.queue} is drained",
     Code.CLUSTER_DRAINED: lambda r: f"{r.cluster} is drained",
-    Code.CLUSTER_TAINTED: lambda r: f"{r.cluster} has a taint that drives it away",
+    Code.CLUSTER_TAINTED: lambda r: f"a taint of {r.cluster} evicts it",
     Code.CLUSTER_LOST: lambda r: f"{r.cluster} was lost",
-    Code.CLUSTER_REMOVED: lambda r: f"{r.cluster} is no part of the fleet any more",
+    Code.CLUSTER_REMOVED: lambda r: f"{r.cluster} was removed from the fleet",
     Code.NOT_READY_IN_TIME: lambda r: "not all of its pods were ready in time",
-    Code.PENDING_TOO_LONG: lambda r: f"its pods found no node in {r.cluster} for too long",
-    Code.RUN_LIMIT_EXCEEDED: lambda r: "it ran for longer than its limit",
-    Code.TASKS_FAILED: lambda r: "more of its tasks failed than may",
+    Code.PENDING_TOO_LONG: lambda r: f"its pods were pending in {r.cluster} for too long",
+    Code.RUN_LIMIT_EXCEEDED: lambda r: "it ran longer than its limit",
+    Code.TASKS_FAILED: lambda r: "more of its tasks failed than allowed",
 }

@@ -24,8 +24,8 @@ def test_one_workload_is_explained_in_a_sentence(capsys: pytest.CaptureFixture[s
     code, out, _ = told(capsys, "why-waiting", "--explain", "vision/too-much")
     assert code == 0
     assert out == (
-        "vision/too-much can never start: queue research can never have so much of h100:"
-        " 8 nvidia.com/gpu more than it and all it may borrow from own.\n"
+        "vision/too-much can never start: queue research can never get this much: it needs"
+        " 8 more h100 GPUs than its quota and all that it can borrow.\n"
     )
 
 

@@ -76,7 +76,7 @@ async def test_who_has_nowhere_else_to_go_is_told_until_when_and_starts_once_the
     await fleet.clock.advance(5)
     assert "OutOfStock" in await codes_of(fleet, "train")
     told = await fleet.plane.explain("default", "train")
-    assert "is out of stock, and is asked again at" in str(told)
+    assert "is out of stock, and is tried again at" in str(told)
     await fleet.until("train", "Running", 2400)
     belief = (await cluster(fleet, "cloud")).status.stock[0]
     assert belief.out_since is None

@@ -128,7 +128,7 @@ CASES = [
         workloads=[JOB_17, GANG],
         expect=(
             "needs 16 × h100 in one cluster; nearest is hangzhou-1 with 12 free (4 short);"
-            " queue research would allow it;"
+            " queue research has quota for it;"
             " expected start 14:05 ± 112 min when vision/job-17 ends;"
             " starts now if you accept 16 × a100; starts now with 12 × h100"
         ),
@@ -138,7 +138,7 @@ CASES = [
         workloads=[JOB_17, job("w", form(2, 8, selector=ON_H100))],
         expect=(
             "needs 16 × h100 in one cluster; nearest is hangzhou-1 with 8 free (8 short);"
-            " queue research would allow it;"
+            " queue research has quota for it;"
             " expected start 14:05 ± 112 min when vision/job-17 ends;"
             " starts now if you accept 16 × a100; starts now with 8 × h100"
         ),
@@ -152,7 +152,7 @@ CASES = [
         ],
         expect=(
             "needs 16 × h100 in one cluster; nearest is west with 13 free (3 short);"
-            " queue research would allow it;"
+            " queue research has quota for it;"
             " expected start 13:00 ± 54 min when vision/r ends; starts now with 13 × h100"
         ),
     ),
@@ -162,7 +162,7 @@ CASES = [
         workloads=[JOB_17, job("w", form(8, flavors=("h100",))), running("s", 8, 1, minutes=9)],
         expect=(
             "needs 8 × h100 in one cluster; nearest is hangzhou-1 with 4 free (4 short);"
-            " queue research is 2 nvidia.com/gpu short of h100;"
+            " queue research needs quota for 2 more h100 GPUs;"
             " expected start 12:09 ± 8 min when vision/s ends; starts now with 4 × h100"
         ),
     ),
@@ -171,9 +171,9 @@ CASES = [
         queue=research(h100=10, a100=0),
         workloads=[JOB_17, job("w", form(8, flavors=("h100",)))],
         expect=(
-            "needs 8 × h100 in one cluster; queue research is 2 nvidia.com/gpu short of h100;"
+            "needs 8 × h100 in one cluster; queue research needs quota for 2 more h100 GPUs;"
             " expected start 14:05 ± 112 min when vision/job-17 ends;"
-            " starts now if queue research has 2 nvidia.com/gpu more"
+            " starts now if queue research gets 2 more GPUs"
         ),
     ),
     Case(
@@ -186,7 +186,7 @@ CASES = [
         ],
         expect=(
             "needs 16 × h100 in one cluster; nearest is hangzhou-1 with 16 free (not together);"
-            " queue research would allow it;"
+            " queue research has quota for it;"
             " expected start 12:30 ± 27 min when vision/r ends; starts now with 8 × h100"
         ),
     ),
@@ -199,8 +199,8 @@ CASES = [
         ],
         expect=(
             "needs 8 × h100 in one cluster; nearest is hangzhou-1 with 0 free (8 short);"
-            " hangzhou-1: what is free is kept for vision/big; queue research would allow it;"
-            " 1 is before it in queue research;"
+            " hangzhou-1: what is free is reserved for vision/big; queue research has quota for it;"
+            " 1 is ahead of it in queue research;"
             " expected start 2027-01-16 14:05 ± 24 h when vision/big ends;"
             " starts now if you accept 8 × a100"
         ),
@@ -213,7 +213,7 @@ CASES = [
             job("w", form(8, flavors=("h100",))),
         ],
         expect=(
-            "needs 8 × h100 in one cluster; 1 is before it in queue research;"
+            "needs 8 × h100 in one cluster; 1 is ahead of it in queue research;"
             " expected start 12:20 ± 18 min when vision/first ends"
         ),
     ),
@@ -226,7 +226,7 @@ CASES = [
         ],
         expect=(
             "needs 16 × h100 in one cluster; nearest is hangzhou-1 with 12 free (4 short);"
-            " queue research would allow it; 1 is before it in queue research;"
+            " queue research has quota for it; 1 is ahead of it in queue research;"
             " expected start 14:05 ± 112 min when vision/job-17 ends; starts now with 12 × h100"
         ),
     ),
@@ -241,9 +241,9 @@ CASES = [
         ],
         expect=(
             "needs 16 × h100 in one cluster; nearest is hangzhou-1 with 12 free (4 short);"
-            " it holds out for its first form before it takes on-a100;"
-            " queue research would allow it; expected start 12:09;"
-            " starts now if it need not hold out before on-a100;"
+            " it waits for its first form before it takes on-a100;"
+            " queue research has quota for it; expected start 12:09;"
+            " starts now if it takes on-a100 without waiting;"
             " starts now if you accept 16 × a100; starts now with 12 × h100"
         ),
     ),
@@ -260,15 +260,15 @@ CASES = [
     Case(
         id="no node or pool could ever hold it",
         workloads=[job("w", form(1, 9))],
-        expect="can never start: no node or pool of the fleet could ever hold it",
+        expect="can never start: no node or pool in the fleet is large enough for it",
     ),
     Case(
         id="its queue owns too little for ever",
         queue=research(h100=4, a100=0),
         workloads=[job("w", form(8, flavors=("h100",)))],
         expect=(
-            "can never start: queue research can never have so much of h100: 4 nvidia.com/gpu more"
-            " than it and all it may borrow from own"
+            "can never start: queue research can never get this much: it needs 4 more h100 GPUs"
+            " than its quota and all that it can borrow"
         ),
     ),
     Case(
@@ -317,13 +317,13 @@ def test_programs_get_everything() -> None:
                 "podSet": "worker",
                 "count": 4,
                 "short": {"nvidia.com/gpu": "4"},
-                "message": "hangzhou-1: 4 pods of worker too many of h100 (4 nvidia.com/gpu short)",
+                "message": "hangzhou-1: needs 4 more h100 GPUs",
             },
             {
                 "code": "NoVictims",
                 "cluster": "hangzhou-1",
                 "rung": "Preempt",
-                "message": "hangzhou-1: nobody it may preempt makes enough room",
+                "message": "hangzhou-1: preemption cannot free enough",
             },
             {
                 "code": "NoPool",

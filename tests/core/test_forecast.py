@@ -117,7 +117,7 @@ CASES = [
         },
     ),
     Case(
-        id="one that holds out for its first form starts when its time for another comes",
+        id="one that waits for its first form starts when its time for another comes",
         clusters=[cluster("a", NODE)],
         workloads=[
             runs("r", 2, 0, left=5000.0),

@@ -324,7 +324,7 @@ def test_a_plan_says_what_is_held_for_programs() -> None:
         "flavor": FLAVOR,
         "other": "big",
         "until": NOW + 100,
-        "message": "a: what is free is kept for big",
+        "message": "a: what is free is reserved for big",
     }
     nothing, _ = plan(Snapshot(facts_of([asks("small")], clusters=[cluster("a", NODE)])))
     assert "reservations" not in nothing.render()

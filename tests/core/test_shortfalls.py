@@ -22,35 +22,35 @@ _SETS = [
     [
         pytest.param(
             [cluster("east", 8, 4), workload("a", "q", count=16)],
-            ["east: 4 pods of worker too many of h100 (4 nvidia.com/gpu short)"],
+            ["east: needs 4 more h100 GPUs"],
             id="the amount that is missing in all",
         ),
         pytest.param(
             [cluster("east", 4, 6), workload("a", "q", gpus=8)],
-            ["east: 1 pod of worker too many of h100 (node n1-0000 is 2 nvidia.com/gpu short)"],
+            ["east: node n1-0000 needs 2 more h100 GPUs"],
             id="the node that lacks least, where none holds one pod",
         ),
         pytest.param(
             [cluster("east", 2, 2, 4, 2, racks=2),
              workload("a", "q", count=8, topology={"required": "rack"})],
-            ["east: 2 pods of worker too many of h100 (rack r1 is 2 nvidia.com/gpu short)"],
+            ["east: rack r1 needs 2 more h100 GPUs"],
             id="the domain that holds most, where one must hold all",
         ),
         pytest.param(
             [cluster("east", 8), workload("a", "q", pod_sets=_SETS)],
-            ["east: 1 pod of worker too many (64 cpu short)"],
+            ["east: needs 64 more CPUs"],
             id="what a set lacks beside another",
         ),
         pytest.param(
             [cluster("east", 8), workload("first", "q", count=5, waited=90),
              workload("a", "q", count=5)],
-            ["east: 2 pods of worker too many of h100 (2 nvidia.com/gpu short)"],
+            ["east: needs 2 more h100 GPUs"],
             id="after everybody who starts has started",
         ),
         pytest.param(
             [cluster("east", 8), cluster("west", 6), workload("a", "q", count=9)],
-            ["east: 1 pod of worker too many of h100 (1 nvidia.com/gpu short)",
-             "west: 3 pods of worker too many of h100 (3 nvidia.com/gpu short)"],
+            ["east: needs 1 more h100 GPU",
+             "west: needs 3 more h100 GPUs"],
             id="in each cluster",
         ),
     ],

@@ -93,7 +93,7 @@ def test_a_service_without_room_for_all_says_what_is_missing(page: Page, client:
         client.patch(WORKLOADS, "wide", {"spec": {"flavors": ["a100"], "replicas": 12}},
                      namespace=NAMESPACE)  # fmt: skip
         opened(page, "wide")
-        expect(page.get_by_text("2 more replicas wait for room.")).to_be_visible()
+        expect(page.get_by_text("2 more replicas are pending.")).to_be_visible()
         page.get_by_text("Why 2 replicas have no place").click()
         reasons = page.get_by_label("Replicas now").get_by_role("listitem")
         expect(reasons.filter(has_text="cloud-east")).to_have_count(3)
@@ -130,7 +130,7 @@ def test_a_new_version_waits_for_an_approval_and_gets_it(page: Page, client: Cli
         opened(page, "rolls")
         found.update("serving:2")
         card = page.get_by_role("region", name="Rollout rolls")
-        expect(card).to_contain_text("Waits for approval: revision 2, batch 1 of 3")
+        expect(card).to_contain_text("Waiting for approval: revision 2, batch 1 of 3")
         batches = card.get_by_role("list", name="Batches").get_by_role("listitem")
         expect(batches.nth(0)).to_contain_text(re.compile("Canary.*under way.*2 of 2"))
         expect(batches.nth(1)).to_contain_text(re.compile("Batch 2.*later.*0 of 2"))
@@ -138,7 +138,7 @@ def test_a_new_version_waits_for_an_approval_and_gets_it(page: Page, client: Cli
         page.get_by_role("button", name="Approve…").click()
         page.get_by_role("button", name="Approve it").click()
         expect(page.get_by_text("Batch 1 is approved.")).to_be_visible()
-        expect(card).to_contain_text("Everywhere: revision 2")
+        expect(card).to_contain_text("Rolled out: revision 2")
         assert found.phase() == "Completed"
         assert found.rollout()["metadata"]["annotations"]["serving.fairway.dev/approved"] == "2.0"
         look(page, "services")
@@ -168,7 +168,7 @@ def test_an_undo_brings_back_the_template_of_an_earlier_revision(
         expect(page.get_by_text("The template of revision 1 rolls out again.")).to_be_visible()
         assert image_of(found.workload()) == "serving:1"
         expect(page.get_by_role("region", name="Rollout undone")).to_contain_text(
-            "Everywhere: revision 3"
+            "Rolled out: revision 3"
         )
 
 
@@ -187,7 +187,7 @@ def test_a_failed_version_can_be_tried_again(page: Page, client: Client) -> None
         page.get_by_role("button", name="Resume…").click()
         page.get_by_role("button", name="Try again").click()
         expect(page.get_by_text("It goes on.")).to_be_visible()
-        expect(page.get_by_role("region", name="Rollout fails")).to_contain_text("Everywhere")
+        expect(page.get_by_role("region", name="Rollout fails")).to_contain_text("Rolled out")
         assert "serving.fairway.dev/resumed" in found.rollout()["metadata"]["annotations"]
 
 

@@ -28,10 +28,10 @@ def test_a_workload_that_waits_says_why_in_words_and_numbers(page: Page, client:
     expect(why).to_contain_text(re.compile("needs 24 . h100 in one cluster"))
     row = why.get_by_role("row").filter(has=page.get_by_role("rowheader", name="onprem-hangzhou"))
     expect(row).to_contain_text("24 GPUs short")
-    expect(row).to_contain_text("nobody to preempt")
+    expect(row).to_contain_text("nothing to preempt")
     outside = why.get_by_role("row").filter(has_text="Not chosen by its policy (3)")
     outside.locator("summary").click()
-    expect(outside).to_contain_text("cloud-west is not chosen by its policy")
+    expect(outside).to_contain_text("cloud-west is not selected by its policy")
     keep(page, "why-alone")
 
 
@@ -65,13 +65,11 @@ def test_every_cluster_is_told_with_what_it_lacks_and_a_smaller_gang_is_tried_an
 def test_a_step_of_the_ladder_tells_more_when_it_is_pressed(page: Page, client: Client) -> None:
     is_in(client, "pretrain", "Running")
     open_workload(page, "too-large")
-    cell = page.get_by_role("button", name="nobody to preempt")
+    cell = page.get_by_role("button", name="nothing to preempt")
     expect(cell).to_have_attribute("aria-expanded", "false")
     cell.press("Enter")
     expect(cell).to_have_attribute("aria-expanded", "true")
-    expect(
-        page.get_by_text("onprem-hangzhou: nobody it may preempt makes enough room")
-    ).to_be_visible()
+    expect(page.get_by_text("onprem-hangzhou: preemption cannot free enough")).to_be_visible()
 
 
 def test_a_running_workload_shows_its_story_its_place_and_its_manifest(page: Page) -> None:
@@ -79,7 +77,7 @@ def test_a_running_workload_shows_its_story_its_place_and_its_manifest(page: Pag
     story = section(page, "Timeline")
     for word in ("Submitted", "Starting", "Running"):
         expect(story.get_by_text(word, exact=True)).to_be_visible()
-    expect(section(page, "Why here")).to_contain_text("there was room that nobody used")
+    expect(section(page, "Why here")).to_contain_text("there was idle room")
     place = section(page, "Placement and pods")
     expect(place.get_by_role("row").filter(has_text="onprem-hangzhou")).to_contain_text("16")
     keep(page, "workload-running")

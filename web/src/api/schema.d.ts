@@ -15,50 +15,50 @@ export interface components {
             kind?: string;
             /** @description Name, labels and what else every object has. */
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
-            /** @description The account. */
+            /** @description Account of the day. */
             spec: {
                 /**
-                 * @description Currency of all money.
+                 * @description Currency of all costs.
                  * @default USD
                  */
                 currency: string;
-                /** @description Who used what. */
+                /** @description Usage and its cost. */
                 rows?: {
-                    /** @description Where it was. */
+                    /** @description Name of the cluster. */
                     cluster?: string;
-                    /** @description On which flavor. */
+                    /** @description Name of the flavor. */
                     flavor?: string;
-                    /** @description Seconds of one GPU. */
+                    /** @description GPU time, in seconds of one GPU. */
                     gpuSeconds?: number | string;
-                    /** @description What it cost, in the fleet's currency. */
+                    /** @description Cost, in the fleet's currency. */
                     money?: number | string;
                     /** @description Namespace of the workload. */
                     namespace?: string;
-                    /** @description Queue that was charged, or that lent. */
+                    /** @description Queue that was charged, or that lent the capacity. */
                     queue?: string;
                     /**
                      * Format: int64
-                     * @description What it cost beyond that, in parts of a billionth: 3600000 make one.
+                     * @description Remainder of the cost below a billionth: 3600000 parts make one billionth.
                      */
                     rest?: number;
-                    /** @description Value of the label by which workloads say their team. */
+                    /** @description Value of the workload's team label. */
                     team?: string;
                     /**
-                     * @description Used by a workload; Idle in a cluster; Lent by a queue to others, which use it; or Lost of what was used, since its workload was preempted.
+                     * @description Used: by a workload. Idle: unused in a cluster. Lent: lent by a queue and used by others. Lost: the part of the usage that was lost because its workload was preempted.
                      * @enum {string}
                      */
                     use: "Idle" | "Lent" | "Lost" | "Used";
-                    /** @description Name of the workload; empty: several, of which each had little. */
+                    /** @description Name of the workload; empty: several workloads with little usage each. */
                     workload?: string;
                 }[];
                 /**
                  * Format: date-time
-                 * @description Up to when the day is accounted for.
+                 * @description Time up to which the day is accounted for.
                  */
                 until: string;
             };
         };
-        /** @description How many replicas a service has, by its load, over all clusters. */
+        /** @description Scales a service over all clusters by its load. */
         "dev.fairway.serving.v1alpha1.FleetAutoscaler": {
             /** @description The group and version of this object. */
             apiVersion?: string;
@@ -66,132 +66,132 @@ export interface components {
             kind?: string;
             /** @description Name, labels and what else every object has. */
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
-            /** @description What is scaled, and by what. */
+            /** @description What to scale, and by which metrics. */
             spec: {
-                /** @description How fast the count changes; unset: at most twice as many at once, or 4. */
+                /** @description Limits on how fast the count changes; unset: one step at most doubles it, or raises it to 4. */
                 behavior?: {
-                    /** @description How it falls. */
+                    /** @description Rules for scaling down. */
                     scaleDown?: {
-                        /** @description How fast it may change; none: in 15 s, 4 or 100% upwards and 100% downwards. */
+                        /** @description Limits on the rate of change; empty: 4 replicas or 100% per 15 s up, 100% per 15 s down. */
                         policies?: {
                             /**
                              * Format: int64
-                             * @description The period that is looked back at.
+                             * @description Length of the period, in seconds.
                              */
                             periodSeconds: number;
                             /**
-                             * @description Whether replicas or percent are counted.
+                             * @description Unit of value: a number of replicas (Pods) or a percentage of them (Percent).
                              * @enum {string}
                              */
                             type: "Percent" | "Pods";
                             /**
                              * Format: int64
-                             * @description At most so many.
+                             * @description Maximum change within the period.
                              */
                             value: number;
                         }[];
                         /**
-                         * @description Whether the policy that changes most or least holds, or it never changes so.
+                         * @description Max: the policy that allows the largest change applies. Min: the smallest change. Disabled: no scaling in this direction.
                          * @default Max
                          * @enum {string}
                          */
                         selectPolicy: "Disabled" | "Max" | "Min";
                         /**
                          * Format: int64
-                         * @description For how long past recommendations hold it back; unset: 0 upwards, 300 downwards.
+                         * @description Seconds for which past recommendations limit the change; unset: 0 for scaling up, 300 for scaling down.
                          */
                         stabilizationWindowSeconds?: number;
-                        /** @description Difference from the target, as a share of it, that changes nothing; unset: 0.1. */
+                        /** @description Deviation from the target, as a fraction of it, that causes no scaling; unset: 0.1. */
                         tolerance?: number | string;
                     };
-                    /** @description How it rises. */
+                    /** @description Rules for scaling up. */
                     scaleUp?: {
-                        /** @description How fast it may change; none: in 15 s, 4 or 100% upwards and 100% downwards. */
+                        /** @description Limits on the rate of change; empty: 4 replicas or 100% per 15 s up, 100% per 15 s down. */
                         policies?: {
                             /**
                              * Format: int64
-                             * @description The period that is looked back at.
+                             * @description Length of the period, in seconds.
                              */
                             periodSeconds: number;
                             /**
-                             * @description Whether replicas or percent are counted.
+                             * @description Unit of value: a number of replicas (Pods) or a percentage of them (Percent).
                              * @enum {string}
                              */
                             type: "Percent" | "Pods";
                             /**
                              * Format: int64
-                             * @description At most so many.
+                             * @description Maximum change within the period.
                              */
                             value: number;
                         }[];
                         /**
-                         * @description Whether the policy that changes most or least holds, or it never changes so.
+                         * @description Max: the policy that allows the largest change applies. Min: the smallest change. Disabled: no scaling in this direction.
                          * @default Max
                          * @enum {string}
                          */
                         selectPolicy: "Disabled" | "Max" | "Min";
                         /**
                          * Format: int64
-                         * @description For how long past recommendations hold it back; unset: 0 upwards, 300 downwards.
+                         * @description Seconds for which past recommendations limit the change; unset: 0 for scaling up, 300 for scaling down.
                          */
                         stabilizationWindowSeconds?: number;
-                        /** @description Difference from the target, as a share of it, that changes nothing; unset: 0.1. */
+                        /** @description Deviation from the target, as a fraction of it, that causes no scaling; unset: 0.1. */
                         tolerance?: number | string;
                     };
                 };
                 /**
                  * Format: int64
-                 * @description Most replicas.
+                 * @description Maximum number of replicas.
                  */
                 maxReplicas: number;
-                /** @description The numbers that the count follows; none: 80% of the processor that pods request. */
+                /** @description Metrics that drive the replica count; empty: CPU usage at 80% of the pods' requests. */
                 metrics?: {
-                    /** @description What a container of each pod uses. */
+                    /** @description Resource usage of one container in each pod. */
                     containerResource?: {
                         /** @description Name of the container. */
                         container: string;
-                        /** @description The resource, such as cpu. */
+                        /** @description Name of the resource, such as cpu. */
                         name: string;
-                        /** @description What it is to be: Utilization or AverageValue. */
+                        /** @description Target value, of type Utilization or AverageValue. */
                         target: {
                             /**
                              * Format: int64
-                             * @description Percent of what pods request, on average.
+                             * @description Average usage, as a percentage of the pods' requests.
                              */
                             averageUtilization?: number;
-                            /** @description Amount for each pod, or for each replica of a total. */
+                            /** @description Amount per pod, or a total divided by the number of replicas. */
                             averageValue?: number | string;
                             /**
-                             * @description Percent of what pods request; an amount for each replica; or an amount in all.
+                             * @description Utilization: percentage of the pods' requests. AverageValue: amount per pod or replica. Value: total amount.
                              * @enum {string}
                              */
                             type: "AverageValue" | "Utilization" | "Value";
-                            /** @description Amount in all. */
+                            /** @description Total amount. */
                             value?: number | string;
                         };
                     };
-                    /** @description A number about anything. */
+                    /** @description Metric about anything else, such as the length of an external queue. */
                     external?: {
-                        /** @description Above this somebody is active, for scaling to and from zero. */
+                        /** @description The service is active while the metric exceeds this value; used for scaling to and from zero. */
                         activationValue?: number | string;
-                        /** @description Which number. */
+                        /** @description Metric to read. */
                         metric: {
                             /** @description Name of the metric. */
                             name: string;
-                            /** @description PromQL to ask instead; empty: the series of this name, added up. */
+                            /** @description PromQL query to use instead; empty: the series with this name, summed except for Pods metrics. */
                             query?: string;
-                            /** @description Labels that its series have. */
+                            /** @description Selects series of the metric by label. */
                             selector?: {
-                                /** @description Further tests of labels. */
+                                /** @description Further requirements on labels. */
                                 matchExpressions?: {
                                     /** @description Key of the label. */
                                     key: string;
                                     /**
-                                     * @description How the label is tested.
+                                     * @description How the label is compared with the values.
                                      * @enum {string}
                                      */
                                     operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
-                                    /** @description Values that In and NotIn compare with. */
+                                    /** @description Values for In and NotIn. */
                                     values?: string[];
                                 }[];
                                 /** @description Labels that must have these values. */
@@ -200,29 +200,29 @@ export interface components {
                                 };
                             };
                         };
-                        /** @description What it is to be: Value or AverageValue. */
+                        /** @description Target value, of type Value or AverageValue. */
                         target: {
                             /**
                              * Format: int64
-                             * @description Percent of what pods request, on average.
+                             * @description Average usage, as a percentage of the pods' requests.
                              */
                             averageUtilization?: number;
-                            /** @description Amount for each pod, or for each replica of a total. */
+                            /** @description Amount per pod, or a total divided by the number of replicas. */
                             averageValue?: number | string;
                             /**
-                             * @description Percent of what pods request; an amount for each replica; or an amount in all.
+                             * @description Utilization: percentage of the pods' requests. AverageValue: amount per pod or replica. Value: total amount.
                              * @enum {string}
                              */
                             type: "AverageValue" | "Utilization" | "Value";
-                            /** @description Amount in all. */
+                            /** @description Total amount. */
                             value?: number | string;
                         };
                     };
-                    /** @description A number about one object. */
+                    /** @description Metric about one object. */
                     object?: {
-                        /** @description Above this somebody is active, for scaling to and from zero. */
+                        /** @description The service is active while the metric exceeds this value; used for scaling to and from zero. */
                         activationValue?: number | string;
-                        /** @description What it is about. */
+                        /** @description Object that the metric describes. */
                         describedObject: {
                             /** @description API version of the object. */
                             apiVersion?: string;
@@ -231,24 +231,24 @@ export interface components {
                             /** @description Name of the object. */
                             name: string;
                         };
-                        /** @description Which number. */
+                        /** @description Metric to read. */
                         metric: {
                             /** @description Name of the metric. */
                             name: string;
-                            /** @description PromQL to ask instead; empty: the series of this name, added up. */
+                            /** @description PromQL query to use instead; empty: the series with this name, summed except for Pods metrics. */
                             query?: string;
-                            /** @description Labels that its series have. */
+                            /** @description Selects series of the metric by label. */
                             selector?: {
-                                /** @description Further tests of labels. */
+                                /** @description Further requirements on labels. */
                                 matchExpressions?: {
                                     /** @description Key of the label. */
                                     key: string;
                                     /**
-                                     * @description How the label is tested.
+                                     * @description How the label is compared with the values.
                                      * @enum {string}
                                      */
                                     operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
-                                    /** @description Values that In and NotIn compare with. */
+                                    /** @description Values for In and NotIn. */
                                     values?: string[];
                                 }[];
                                 /** @description Labels that must have these values. */
@@ -257,44 +257,44 @@ export interface components {
                                 };
                             };
                         };
-                        /** @description What it is to be: Value or AverageValue. */
+                        /** @description Target value, of type Value or AverageValue. */
                         target: {
                             /**
                              * Format: int64
-                             * @description Percent of what pods request, on average.
+                             * @description Average usage, as a percentage of the pods' requests.
                              */
                             averageUtilization?: number;
-                            /** @description Amount for each pod, or for each replica of a total. */
+                            /** @description Amount per pod, or a total divided by the number of replicas. */
                             averageValue?: number | string;
                             /**
-                             * @description Percent of what pods request; an amount for each replica; or an amount in all.
+                             * @description Utilization: percentage of the pods' requests. AverageValue: amount per pod or replica. Value: total amount.
                              * @enum {string}
                              */
                             type: "AverageValue" | "Utilization" | "Value";
-                            /** @description Amount in all. */
+                            /** @description Total amount. */
                             value?: number | string;
                         };
                     };
-                    /** @description A number that each pod has. */
+                    /** @description Metric reported per pod. */
                     pods?: {
-                        /** @description Which number. */
+                        /** @description Metric to read. */
                         metric: {
                             /** @description Name of the metric. */
                             name: string;
-                            /** @description PromQL to ask instead; empty: the series of this name, added up. */
+                            /** @description PromQL query to use instead; empty: the series with this name, summed except for Pods metrics. */
                             query?: string;
-                            /** @description Labels that its series have. */
+                            /** @description Selects series of the metric by label. */
                             selector?: {
-                                /** @description Further tests of labels. */
+                                /** @description Further requirements on labels. */
                                 matchExpressions?: {
                                     /** @description Key of the label. */
                                     key: string;
                                     /**
-                                     * @description How the label is tested.
+                                     * @description How the label is compared with the values.
                                      * @enum {string}
                                      */
                                     operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
-                                    /** @description Values that In and NotIn compare with. */
+                                    /** @description Values for In and NotIn. */
                                     values?: string[];
                                 }[];
                                 /** @description Labels that must have these values. */
@@ -303,69 +303,69 @@ export interface components {
                                 };
                             };
                         };
-                        /** @description What it is to be: AverageValue. */
+                        /** @description Target value, of type AverageValue. */
                         target: {
                             /**
                              * Format: int64
-                             * @description Percent of what pods request, on average.
+                             * @description Average usage, as a percentage of the pods' requests.
                              */
                             averageUtilization?: number;
-                            /** @description Amount for each pod, or for each replica of a total. */
+                            /** @description Amount per pod, or a total divided by the number of replicas. */
                             averageValue?: number | string;
                             /**
-                             * @description Percent of what pods request; an amount for each replica; or an amount in all.
+                             * @description Utilization: percentage of the pods' requests. AverageValue: amount per pod or replica. Value: total amount.
                              * @enum {string}
                              */
                             type: "AverageValue" | "Utilization" | "Value";
-                            /** @description Amount in all. */
+                            /** @description Total amount. */
                             value?: number | string;
                         };
                     };
-                    /** @description What pods use of a resource. */
+                    /** @description Resource usage of pods. */
                     resource?: {
-                        /** @description The resource, such as cpu. */
+                        /** @description Name of the resource, such as cpu. */
                         name: string;
-                        /** @description What it is to be: Utilization or AverageValue. */
+                        /** @description Target value, of type Utilization or AverageValue. */
                         target: {
                             /**
                              * Format: int64
-                             * @description Percent of what pods request, on average.
+                             * @description Average usage, as a percentage of the pods' requests.
                              */
                             averageUtilization?: number;
-                            /** @description Amount for each pod, or for each replica of a total. */
+                            /** @description Amount per pod, or a total divided by the number of replicas. */
                             averageValue?: number | string;
                             /**
-                             * @description Percent of what pods request; an amount for each replica; or an amount in all.
+                             * @description Utilization: percentage of the pods' requests. AverageValue: amount per pod or replica. Value: total amount.
                              * @enum {string}
                              */
                             type: "AverageValue" | "Utilization" | "Value";
-                            /** @description Amount in all. */
+                            /** @description Total amount. */
                             value?: number | string;
                         };
                     };
-                    /** @description A number of a model server. */
+                    /** @description Load metric of a model server. */
                     serving?: {
-                        /** @description Above this somebody is active, for scaling to and from zero. */
+                        /** @description The service is active while the metric exceeds this value; used for scaling to and from zero. */
                         activationValue?: number | string;
                         /**
-                         * @description The model server, whose metrics it reads.
+                         * @description Model server whose metrics are read.
                          * @enum {string}
                          */
                         engine: "SGLang" | "TGI" | "Triton" | "vLLM";
-                        /** @description Only series of this model; empty: all. */
+                        /** @description Name of the model whose series are read; empty: all models. */
                         model?: string;
-                        /** @description Labels of its series; unset: pods of the namespace whose names begin as the object's. */
+                        /** @description Selects series by label; unset: those of pods in the namespace whose names start with the object's name. */
                         selector?: {
-                            /** @description Further tests of labels. */
+                            /** @description Further requirements on labels. */
                             matchExpressions?: {
                                 /** @description Key of the label. */
                                 key: string;
                                 /**
-                                 * @description How the label is tested.
+                                 * @description How the label is compared with the values.
                                  * @enum {string}
                                  */
                                 operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
-                                /** @description Values that In and NotIn compare with. */
+                                /** @description Values for In and NotIn. */
                                 values?: string[];
                             }[];
                             /** @description Labels that must have these values. */
@@ -374,30 +374,30 @@ export interface components {
                             };
                         };
                         /**
-                         * @description Requests that wait; tokens generated in a second; share of the key-value cache in use; or seconds to the first token, of 95 in 100 requests.
+                         * @description QueueLength: waiting requests. TokensPerSecond: tokens generated per second. KVCacheUse: share of the key-value cache in use, from 0 to 1. TimeToFirstToken: 95th percentile, in seconds.
                          * @enum {string}
                          */
                         signal: "KVCacheUse" | "QueueLength" | "TimeToFirstToken" | "TokensPerSecond";
-                        /** @description What it is to be: of QueueLength and TokensPerSecond for each replica, else overall. */
+                        /** @description Target value: per replica for QueueLength and TokensPerSecond, overall for the others. */
                         target: number | string;
                     };
                     /**
-                     * @description What sort of number it is.
+                     * @description Type of the metric.
                      * @enum {string}
                      */
                     type: "ContainerResource" | "External" | "Object" | "Pods" | "Resource" | "Serving";
                 }[];
                 /**
                  * Format: int64
-                 * @description Fewest replicas; 0 lets it have none while nobody is active.
+                 * @description Minimum number of replicas; 0 allows scaling to zero while the service is idle.
                  * @default 1
                  */
                 minReplicas: number;
-                /** @description Whom to ask instead of the fleet's Prometheus, where the fleet allows that. */
+                /** @description Prometheus server to query, if the fleet allows it; unset: the fleet's. */
                 prometheus?: {
-                    /** @description Certificates, in PEM, by which it is believed; empty: the system's own. */
+                    /** @description CA certificates, in PEM, that verify the server; empty: the system's own. */
                     authority?: string;
-                    /** @description Secret with the bearer token to show it. */
+                    /** @description Secret with the bearer token for the server. */
                     token?: {
                         /** @description Key in the Secret. */
                         key: string;
@@ -406,30 +406,30 @@ export interface components {
                         /** @description Namespace of the Secret. */
                         namespace: string;
                     };
-                    /** @description Where it is, without /api/v1, such as https://prometheus.example.com/prefix. */
+                    /** @description URL of the server, without /api/v1, such as https://prometheus.example.com/prefix. */
                     url: string;
                 };
-                /** @description When there are no replicas at all. */
+                /** @description When the service scales to zero. */
                 scaleToZero?: {
                     /**
                      * Format: int64
-                     * @description How long nobody must have been active before there are none.
+                     * @description Seconds without activity before the service scales to zero.
                      * @default 300
                      */
                     idleSeconds: number;
                 };
-                /** @description Other limits at other times. */
+                /** @description Limits that replace minReplicas and maxReplicas at set times. */
                 schedules?: {
-                    /** @description When it is due: minute, hour, day of month, month, day of week; or @daily and such. */
+                    /** @description When the schedule takes effect, in cron format: minute, hour, day of month, month, day of week; or a macro such as @daily. */
                     cron: string;
                     /**
                      * Format: int64
-                     * @description Most replicas from then on.
+                     * @description Maximum number of replicas while the schedule is in effect.
                      */
                     maxReplicas: number;
                     /**
                      * Format: int64
-                     * @description Fewest replicas from then on.
+                     * @description Minimum number of replicas while the schedule is in effect.
                      */
                     minReplicas: number;
                     /** @description Name of the schedule. */
@@ -437,9 +437,9 @@ export interface components {
                     /** @description Time zone of the cron expression, such as Asia/Shanghai. */
                     timeZone?: string;
                 }[];
-                /** @description Whether an autoscaler that the object has already gives way: a HorizontalPodAutoscaler on the hub is deleted, KServe's own is switched off. Otherwise nothing is scaled, and a condition says why. */
+                /** @description Whether to replace an autoscaler that the object already has: a HorizontalPodAutoscaler on the hub is deleted, KServe's own is disabled. If false, nothing is scaled and a condition says why. */
                 takeOver?: boolean;
-                /** @description The service. */
+                /** @description Service to scale. */
                 target: {
                     /**
                      * @description API version of the object.
@@ -455,18 +455,18 @@ export interface components {
                     name: string;
                 };
             };
-            /** @description What was last decided. */
+            /** @description Last decision. */
             status?: {
-                /** @description The last changes, the latest last. */
+                /** @description Recent changes of the count, latest last. */
                 changes?: {
                     /**
                      * Format: date-time
-                     * @description When it was made.
+                     * @description Time of the change.
                      */
                     at: string;
                     /**
                      * Format: int64
-                     * @description By how much; negative where replicas went.
+                     * @description Change in replicas; negative when scaling down.
                      */
                     change: number;
                 }[];
@@ -474,80 +474,80 @@ export interface components {
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description When the status last changed.
+                     * @description Time at which the status last changed.
                      */
                     lastTransitionTime: string;
-                    /** @description Why, as a sentence for people. */
+                    /** @description Reason for the status, as a sentence for people. */
                     message?: string;
                     /**
                      * Format: int64
-                     * @description Generation of the object that the condition was made from.
+                     * @description Generation of the object that the condition reflects.
                      */
                     observedGeneration?: number;
-                    /** @description Why, as a code for programs. */
+                    /** @description Reason for the status, as a code for programs. */
                     reason?: string;
                     /**
-                     * @description Whether it holds.
+                     * @description Whether the condition holds.
                      * @enum {string}
                      */
                     status: "False" | "True" | "Unknown";
-                    /** @description What the condition is about, in one word. */
+                    /** @description Type of the condition. */
                     type: string;
                 }[];
-                /** @description What the metrics were found to be. */
+                /** @description Last observed values of the metrics. */
                 currentMetrics?: {
                     /**
                      * Format: int64
-                     * @description Percent of requests, on average.
+                     * @description Average usage, as a percentage of the pods' requests.
                      */
                     averageUtilization?: number;
-                    /** @description For each pod or replica. */
+                    /** @description Value per pod or replica. */
                     averageValue?: number | string;
-                    /** @description Which number it is. */
+                    /** @description Name of the metric. */
                     name: string;
-                    /** @description What sort of number it is. */
+                    /** @description Type of the metric. */
                     type: string;
-                    /** @description In all. */
+                    /** @description Total value. */
                     value?: number | string;
                 }[];
                 /**
                  * Format: int64
-                 * @description Replicas that were asked for before.
+                 * @description Replicas requested before the last decision.
                  */
                 currentReplicas?: number;
                 /**
                  * Format: int64
-                 * @description Replicas that are asked for.
+                 * @description Replicas requested by the last decision.
                  */
                 desiredReplicas?: number;
                 /**
                  * Format: date-time
-                 * @description Since when nobody has been active.
+                 * @description Time since which the service has been idle.
                  */
                 idleSince?: string;
-                /** @description Why it last changed. */
+                /** @description Reason for the last change of the count. */
                 lastScaleReason?: string;
                 /**
                  * Format: date-time
-                 * @description When the count last changed.
+                 * @description Time of the last change of the count.
                  */
                 lastScaleTime?: string;
                 /**
                  * Format: int64
-                 * @description Most replicas now.
+                 * @description Maximum number of replicas in effect now, with schedules applied.
                  */
                 maxReplicas?: number;
                 /**
                  * Format: int64
-                 * @description Fewest replicas now, by the schedule that holds.
+                 * @description Minimum number of replicas in effect now, with schedules applied.
                  */
                 minReplicas?: number;
                 /**
                  * Format: int64
-                 * @description Generation that the status was made from.
+                 * @description Generation of the object that this status reflects.
                  */
                 observedGeneration?: number;
-                /** @description The schedule that holds; empty: none. */
+                /** @description Schedule in effect now; empty: none. */
                 schedule?: string;
             };
         };
@@ -653,9 +653,9 @@ export interface components {
                         name: string;
                         /** @description Another server to ask, where the fleet allows it; unset: that of the fleet. */
                         prometheus?: {
-                            /** @description Certificates, in PEM, by which it is believed; empty: the system's own. */
+                            /** @description CA certificates, in PEM, that verify the server; empty: the system's own. */
                             authority?: string;
-                            /** @description Secret with the bearer token to show it. */
+                            /** @description Secret with the bearer token for the server. */
                             token?: {
                                 /** @description Key in the Secret. */
                                 key: string;
@@ -664,7 +664,7 @@ export interface components {
                                 /** @description Namespace of the Secret. */
                                 namespace: string;
                             };
-                            /** @description Where it is, without /api/v1, such as https://prometheus.example.com/prefix. */
+                            /** @description URL of the server, without /api/v1, such as https://prometheus.example.com/prefix. */
                             url: string;
                         };
                         /** @description PromQL that yields one number. Filled in are ${revision} (the mark of its pods), ${namespace}, ${workload} and ${clusters} (those of the batches so far, joined by |). */
@@ -770,24 +770,24 @@ export interface components {
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description When the status last changed.
+                     * @description Time at which the status last changed.
                      */
                     lastTransitionTime: string;
-                    /** @description Why, as a sentence for people. */
+                    /** @description Reason for the status, as a sentence for people. */
                     message?: string;
                     /**
                      * Format: int64
-                     * @description Generation of the object that the condition was made from.
+                     * @description Generation of the object that the condition reflects.
                      */
                     observedGeneration?: number;
-                    /** @description Why, as a code for programs. */
+                    /** @description Reason for the status, as a code for programs. */
                     reason?: string;
                     /**
-                     * @description Whether it holds.
+                     * @description Whether the condition holds.
                      * @enum {string}
                      */
                     status: "False" | "True" | "Unknown";
-                    /** @description What the condition is about, in one word. */
+                    /** @description Type of the condition. */
                     type: string;
                 }[];
                 /**
@@ -917,66 +917,66 @@ export interface components {
             kind?: string;
             /** @description Name, labels and what else every object has. */
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
-            /** @description How to reach the cluster, and what is particular to it. */
+            /** @description How to reach the cluster, and its settings. */
             spec: {
                 /**
-                 * @description Whether the fleet trusts it; false for one that joined by itself until someone agrees.
+                 * @description Whether the fleet trusts the cluster; false for a cluster that joined by itself, until someone accepts it.
                  * @default true
                  */
                 accepted: boolean;
-                /** @description Facts about the cluster for selectors, besides its labels. */
+                /** @description Facts about the cluster for selectors, in addition to its labels. */
                 claims?: {
                     [key: string]: string;
                 };
-                /** @description Nodes that can be had. */
+                /** @description Pools of nodes that can be provisioned. */
                 elasticPools?: {
                     /**
                      * Format: int64
-                     * @description Most nodes of this pool at a time.
+                     * @description Maximum nodes of this pool at a time.
                      */
                     countMax: number;
                     /**
                      * Format: int64
-                     * @description Nodes that stay though they are idle.
+                     * @description Number of nodes to keep although they are idle.
                      */
                     countMin?: number;
                     /**
                      * Format: int64
-                     * @description How long a node is idle before it is given back.
+                     * @description Seconds that a node is idle before it is given back.
                      */
                     idleSeconds?: number;
-                    /** @description Whether the provider may take nodes back: spot rather than on demand. */
+                    /** @description Whether the provider may reclaim nodes: spot rather than on demand. */
                     interruptible?: boolean;
-                    /** @description Labels that each node will have. */
+                    /** @description Labels of each node. */
                     labels?: {
                         [key: string]: string;
                     };
                     /** @description Name of the pool in the cluster. */
                     name: string;
-                    /** @description Price of one node for an hour; unset means by its flavor. */
+                    /** @description Price per node and hour; unset: by its flavor. */
                     pricePerHour?: number | string;
-                    /** @description Class of the ProvisioningRequests by which nodes are asked for, in Kubernetes; empty: pods that find no node are enough. */
+                    /** @description Class of the ProvisioningRequests that request nodes, on Kubernetes; empty: pending pods suffice to request them. */
                     provisioningClass?: string;
                     /**
                      * Format: int64
-                     * @description Time until a node that is asked for is ready.
+                     * @description Seconds until a requested node is ready.
                      */
                     provisionSeconds?: number;
-                    /** @description Quota of the provider that it counts against, of those in the cluster. */
+                    /** @description Provider quota of the cluster that the pool counts against. */
                     quota?: string;
-                    /** @description What each node will have for pods. */
+                    /** @description Resources of each node that are available to pods. */
                     shape: {
                         [key: string]: number | string;
                     };
                     /**
                      * Format: int64
-                     * @description Nodes that the provider has left; unset: as reported, or no limit.
+                     * @description Nodes that the provider has left; a reported stock takes precedence; unset: no limit.
                      */
                     stock?: number;
-                    /** @description Taints that each node will have. */
+                    /** @description Taints of each node. */
                     taints?: {
                         /**
-                         * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                         * @description NoSchedule keeps new pods away, PreferNoSchedule does so if possible, NoExecute also evicts.
                          * @enum {string}
                          */
                         effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
@@ -984,7 +984,7 @@ export interface components {
                         key: string;
                         /**
                          * Format: date-time
-                         * @description When the taint was added; toleration seconds count from here.
+                         * @description Time at which the taint was added; tolerationSeconds counts from then.
                          */
                         timeAdded?: string;
                         /** @description Value of the taint. */
@@ -992,73 +992,73 @@ export interface components {
                     }[];
                     /**
                      * Format: int64
-                     * @description Nodes that come and go together, such as those of a TPU slice.
+                     * @description Number of nodes that are provisioned and removed together, such as those of a TPU slice.
                      */
                     unit?: number;
                 }[];
                 /**
-                 * @description Hold sends nothing new there; HoldAndDrain also moves away what runs.
+                 * @description Hold: place nothing new here. HoldAndDrain: also move away what runs.
                  * @default None
                  * @enum {string}
                  */
                 hold: "Hold" | "HoldAndDrain" | "None";
-                /** @description What nodes of some types have, for pools that are found by the inventory. */
+                /** @description Resources of instance types, for pools found by the inventory. */
                 instanceTypes?: {
-                    /** @description Name, as in node.kubernetes.io/instance-type. */
+                    /** @description Name of the type, as in node.kubernetes.io/instance-type. */
                     name: string;
-                    /** @description Price for an hour on demand. */
+                    /** @description Price per hour on demand. */
                     pricePerHour?: number | string;
                     /**
                      * Format: int64
-                     * @description Time until a node that is asked for is ready.
+                     * @description Seconds until a requested node is ready.
                      */
                     provisionSeconds?: number;
-                    /** @description What such a node has for pods. */
+                    /** @description Resources of such a node that are available to pods. */
                     shape: {
                         [key: string]: number | string;
                     };
-                    /** @description Price for an hour as spot. */
+                    /** @description Price per hour as spot capacity. */
                     spotPricePerHour?: number | string;
                 }[];
-                /** @description Where else its agent learns which nodes can be had. */
+                /** @description Further sources from which the agent learns which nodes can be provisioned. */
                 inventory?: {
-                    /** @description An endpoint that tells stock and prices. */
+                    /** @description Endpoint that reports stock and prices. */
                     http?: {
                         /**
                          * Format: int64
-                         * @description After how long without an answer nothing is known any more.
+                         * @description Seconds without an answer after which the last answer expires.
                          * @default 600
                          */
                         expirySeconds: number;
                         /**
                          * Format: int64
-                         * @description How often it is asked.
+                         * @description Seconds between queries.
                          * @default 60
                          */
                         intervalSeconds: number;
-                        /** @description Where it is; the agent of the cluster asks it. */
+                        /** @description URL of the endpoint; the cluster's agent queries it. */
                         url: string;
                     };
                     /** @description Whether node pools of Karpenter, and node groups of cluster autoscaler by Cluster API, become pools of the cluster. */
                     nodePools?: boolean;
                 };
-                /** @description Reached as a Kubernetes API server. */
+                /** @description Driver for a Kubernetes API server. */
                 kubernetes?: {
                     /**
-                     * @description In whose name objects are made: the service account fairway-tenant of their namespace, or the agent itself. A work may name another.
+                     * @description Identity that creates objects. Tenant: the service account fairway-tenant in their namespace. Agent: the agent itself. A work may name another service account.
                      * @default Tenant
                      * @enum {string}
                      */
                     actAs: "Agent" | "Tenant";
                     /**
-                     * @description Whether the agent runs in the hub and reaches in, or in the cluster and reaches out.
+                     * @description Push: the agent runs in the hub and connects to the cluster. Pull: the agent runs in the cluster and connects to the hub.
                      * @default Push
                      * @enum {string}
                      */
                     connection: "Pull" | "Push";
-                    /** @description Context of the kubeconfig; empty: its own. */
+                    /** @description Context of the kubeconfig; empty: its current context. */
                     context?: string;
-                    /** @description User whose rights are used in the cluster; empty: the agent's. */
+                    /** @description User to impersonate in the cluster; empty: none, the agent's own rights apply. */
                     impersonate?: string;
                     /** @description Secret with the kubeconfig that a Push agent uses. */
                     kubeconfig?: {
@@ -1069,143 +1069,143 @@ export interface components {
                         /** @description Namespace of the Secret. */
                         namespace: string;
                     };
-                    /** @description What workloads may do beyond what is harmless. */
+                    /** @description What workloads may do beyond what is harmless to other tenants. */
                     permits?: {
-                        /** @description Ways in which pods may reach the node itself. */
+                        /** @description Ways in which pods may access the node. */
                         host?: ("HostNamespaces" | "HostNetwork" | "HostPath" | "Privileged")[];
-                        /** @description Kinds of objects beyond the well-known ones, as group/Kind; never any that grant rights. */
+                        /** @description Further kinds of objects that workloads may create, as group/Kind; kinds that grant rights are never allowed. */
                         kinds?: string[];
-                        /** @description Service accounts of the cluster that pods may run as, besides default and those that come with their workload. */
+                        /** @description Service accounts of the cluster that pods may use, besides default and those created with their workload. */
                         serviceAccounts?: string[];
                     };
                     /**
                      * Format: int64
-                     * @description Most requests that the agent makes in a second.
+                     * @description Maximum write requests per second by the agent.
                      * @default 50
                      */
                     requestsPerSecond: number;
                 };
-                /** @description Processes on the hub's own machine. */
+                /** @description Driver for processes on the hub's own machine. */
                 local?: {
-                    /** @description What workloads may use; a resource not listed is found out. */
+                    /** @description Resources that workloads may use; resources not listed are detected. */
                     capacity?: {
                         [key: string]: number | string;
                     };
                     /**
                      * Format: int64
-                     * @description Time between asking a process to end and ending it.
+                     * @description Seconds between asking a process to stop and killing it.
                      * @default 30
                      */
                     stopSeconds: number;
                 };
                 /**
-                 * @description Only look; also decide and report the difference; or decide and act.
+                 * @description Observe: only report. Shadow: also decide, and report the difference. Manage: decide and act.
                  * @default Manage
                  * @enum {string}
                  */
                 mode: "Manage" | "Observe" | "Shadow";
                 /**
-                 * @description What prices of flavors are multiplied with in this cluster.
+                 * @description Factor by which flavor prices are multiplied in this cluster.
                  * @default 1
                  */
                 priceFactor: number | string;
-                /** @description What is called differently here. */
+                /** @description Names that differ in this cluster. */
                 profile?: {
-                    /** @description Variables set in every container that lacks them. */
+                    /** @description Variables to set in every container that does not define them. */
                     environment?: {
                         /** @description Name of the variable. */
                         name: string;
                         /** @description Value of the variable. */
                         value?: string;
                     }[];
-                    /** @description Registries to pull from instead; the first prefix that matches counts. */
+                    /** @description Registries to pull images from instead; the first matching prefix applies. */
                     mirrors?: {
-                        /** @description Beginning of image names. */
+                        /** @description Prefix of image names to replace. */
                         prefix: string;
-                        /** @description What it becomes here. */
+                        /** @description Replacement for the prefix. */
                         replacement: string;
                     }[];
-                    /** @description The cluster's own key of a node label, by the fleet's key. */
+                    /** @description Maps the fleet's node label keys to the cluster's. */
                     nodeLabels?: {
                         [key: string]: string;
                     };
-                    /** @description The cluster's own name of a resource, by the fleet's name. */
+                    /** @description Maps the fleet's resource names to the cluster's. */
                     resources?: {
                         [key: string]: string;
                     };
-                    /** @description Scheduler of the cluster for our pods; empty: its default. */
+                    /** @description Scheduler for Fairway's pods in the cluster; empty: the cluster's default. */
                     schedulerName?: string;
-                    /** @description The cluster's own storage class, by the fleet's name. */
+                    /** @description Maps the fleet's storage class names to the cluster's. */
                     storageClasses?: {
                         [key: string]: string;
                     };
-                    /** @description Tolerations given to every pod. */
+                    /** @description Tolerations to add to every pod. */
                     tolerations?: {
                         /**
-                         * @description Effect of the taint; unset means any.
+                         * @description Effect of the taint; unset: any.
                          * @enum {string}
                          */
                         effect?: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
-                        /** @description Key of the taint; empty with operator Exists means any. */
+                        /** @description Key of the taint; empty with operator Exists: any. */
                         key?: string;
                         /**
-                         * @description Whether the value is compared, or only the key.
+                         * @description Equal: key and value must match. Exists: only the key.
                          * @enum {string}
                          */
                         operator?: "Equal" | "Exists";
                         /**
                          * Format: int64
-                         * @description How long a NoExecute taint is borne from when it was added; unset means for ever.
+                         * @description Seconds that a NoExecute taint is tolerated after it was added; unset: forever.
                          */
                         tolerationSeconds?: number;
                         /** @description Value of the taint, for operator Equal. */
                         value?: string;
                     }[];
                 };
-                /** @description What the provider allows several pools together. */
+                /** @description Quotas of the provider that several pools share. */
                 providerQuotas?: {
-                    /** @description Most that all nodes of those pools may have together. */
+                    /** @description Maximum total resources of all nodes of those pools. */
                     limits: {
                         [key: string]: number | string;
                     };
                     /** @description Name by which pools refer to it. */
                     name: string;
                 }[];
-                /** @description Simulated in the hub. */
+                /** @description Driver for a cluster simulated in the hub. */
                 simulated?: {
-                    /** @description What goes wrong. */
+                    /** @description Faults to simulate. */
                     faults?: {
                         /** @description Images whose pods never become ready. */
                         badImages?: string[];
-                        /** @description Expected failures of each node in a day. */
+                        /** @description Expected failures per node and day. */
                         nodeFailuresPerDay?: number | string;
                         /**
                          * Format: int64
-                         * @description How long a failed node is away.
+                         * @description Seconds until a failed node returns.
                          * @default 600
                          */
                         nodeRepairSeconds: number;
-                        /** @description Whether the whole cluster is down: what ran there is gone, and its agent is silent. */
+                        /** @description Whether the whole cluster is down: its pods are gone and its agent is silent. */
                         outage?: boolean;
-                        /** @description Expected failures of each pod in an hour of running. */
+                        /** @description Expected failures per pod and hour of running. */
                         podFailuresPerHour?: number | string;
                     };
-                    /** @description Kinds it serves, as group/version/Kind; none means all. */
+                    /** @description Kinds that the cluster serves, as group/version/Kind; empty: all. */
                     kinds?: string[];
-                    /** @description The nodes it has. */
+                    /** @description Pools of nodes. */
                     nodePools?: {
                         /**
                          * Format: int64
-                         * @description How many nodes.
+                         * @description Number of nodes.
                          */
                         count: number;
-                        /** @description Topology domains that the nodes are in. */
+                        /** @description Topology domains of the nodes. */
                         domains?: {
-                            /** @description Label that gets the name of the domain. */
+                            /** @description Node label whose value is the name of the domain. */
                             label: string;
                             /**
                              * Format: int64
-                             * @description How many nodes make one domain.
+                             * @description Number of nodes per domain.
                              */
                             nodes: number;
                         }[];
@@ -1213,16 +1213,16 @@ export interface components {
                         labels?: {
                             [key: string]: string;
                         };
-                        /** @description Name of the pool; nodes are named after it. */
+                        /** @description Name of the pool and prefix of its node names. */
                         name: string;
-                        /** @description What each node has for pods. */
+                        /** @description Resources of each node that are available to pods. */
                         shape: {
                             [key: string]: number | string;
                         };
                         /** @description Taints of each node. */
                         taints?: {
                             /**
-                             * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                             * @description NoSchedule keeps new pods away, PreferNoSchedule does so if possible, NoExecute also evicts.
                              * @enum {string}
                              */
                             effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
@@ -1230,7 +1230,7 @@ export interface components {
                             key: string;
                             /**
                              * Format: date-time
-                             * @description When the taint was added; toleration seconds count from here.
+                             * @description Time at which the taint was added; tolerationSeconds counts from then.
                              */
                             timeAdded?: string;
                             /** @description Value of the taint. */
@@ -1239,52 +1239,52 @@ export interface components {
                     }[];
                     /**
                      * Format: int64
-                     * @description How long pods run whose workload has no estimate; 0 means for ever.
+                     * @description Run time, in seconds, of pods whose workload has no estimate; 0: they run forever.
                      * @default 60
                      */
                     runSeconds: number;
                     /**
                      * Format: int64
-                     * @description Seed of all chance in the simulation.
+                     * @description Seed of the simulation's random numbers.
                      */
                     seed?: number;
                     /**
                      * Format: int64
-                     * @description Time from binding a pod until it runs.
+                     * @description Seconds from binding a pod until it runs.
                      * @default 2
                      */
                     startSeconds: number;
-                    /** @description When elastic pools are out of stock. */
+                    /** @description Stock-outs of elastic pools. */
                     stockOuts?: {
                         /**
                          * Format: int64
-                         * @description When it begins, from the start of the simulation.
+                         * @description Seconds from the start of the simulation until the stock-out begins.
                          */
                         afterSeconds?: number;
                         /**
                          * Format: int64
-                         * @description Time from its beginning to its next; 0: there is no next.
+                         * @description Seconds from the start of one stock-out to the start of the next; 0: it happens once.
                          */
                         everySeconds?: number;
                         /** @description Name of the elastic pool. */
                         pool: string;
                         /**
                          * Format: int64
-                         * @description How long it takes.
+                         * @description Duration of the stock-out, in seconds.
                          */
                         seconds: number;
                     }[];
                     /**
                      * Format: int64
-                     * @description Time that a pod takes to end when asked.
+                     * @description Seconds that a pod takes to stop.
                      * @default 1
                      */
                     stopSeconds: number;
                 };
-                /** @description Keep away workloads whose policy does not tolerate them. */
+                /** @description Taints that keep away workloads whose placement policy does not tolerate them. */
                 taints?: {
                     /**
-                     * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                     * @description NoSchedule keeps new pods away, PreferNoSchedule does so if possible, NoExecute also evicts.
                      * @enum {string}
                      */
                     effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
@@ -1292,219 +1292,219 @@ export interface components {
                     key: string;
                     /**
                      * Format: date-time
-                     * @description When the taint was added; toleration seconds count from here.
+                     * @description Time at which the taint was added; tolerationSeconds counts from then.
                      */
                     timeAdded?: string;
                     /** @description Value of the taint. */
                     value?: string;
                 }[];
-                /** @description Levels of the network, the outermost first. */
+                /** @description Levels of the network topology, outermost first. */
                 topology?: {
                     /** @description Name of the level in the fleet, such as block, rack or nvlink. */
                     name: string;
                     /** @description Node label whose values are the domains of this level. */
                     nodeLabel: string;
                 }[];
-                /** @description What becomes of workloads when it is lost; unset: as in the fleet. */
+                /** @description What happens to workloads when the cluster is lost; unset: as in the fleet. */
                 whenLost?: {
                     /**
-                     * @description Wait for it, stop and move, or run twice if need be.
+                     * @description Wait: wait for the cluster to return. StopAndMove: stop workloads and move them. AllowDuplicate: move them even if they may then run twice.
                      * @enum {string}
                      */
                     action: "AllowDuplicate" | "StopAndMove" | "Wait";
                     /**
                      * Format: int64
-                     * @description How long it is lost before anything is done; unset: as in the fleet.
+                     * @description Seconds that the cluster must be lost before StopAndMove acts; unset: as in the fleet.
                      */
                     afterSeconds?: number;
                 };
             };
-            /** @description What the hub and the agent say of it. */
+            /** @description State of the cluster. */
             status?: {
-                /** @description The agent. */
+                /** @description Agent of the cluster. */
                 agent?: {
                     /**
                      * Format: date-time
-                     * @description Since when it is connected.
+                     * @description Time since which the agent has been connected.
                      */
                     connectedAt?: string;
                     /**
                      * Format: int64
-                     * @description Rises with each start of the agent.
+                     * @description Increases with each start of the agent.
                      */
                     epoch?: number;
                     /**
                      * Format: date-time
-                     * @description When it was last heard, roughly.
+                     * @description Approximate time of the agent's last heartbeat.
                      */
                     lastSeenAt?: string;
                     /**
                      * Format: int64
-                     * @description Sequence of its last whole report.
+                     * @description Sequence of the agent's last whole report.
                      */
                     reportSequence?: number;
                     /**
                      * Format: int64
-                     * @description How far its clock is ahead of the hub's.
+                     * @description Seconds by which the agent's clock is ahead of the hub's.
                      */
                     skewSeconds?: number;
                     /** @description Version of the agent. */
                     version?: string;
                 };
-                /** @description What all nodes have for pods. */
+                /** @description Total resources of all nodes that are available to pods. */
                 allocatable?: {
                     [key: string]: number | string;
                 };
-                /** @description Nodes that are set aside. */
+                /** @description Nodes that get no new pods because they caused failures. */
                 avoidedNodes?: {
                     /** @description Name of the node. */
                     name: string;
-                    /** @description Code of what happened there. */
+                    /** @description Reason code of the failure. */
                     reason?: string;
                     /**
                      * Format: date-time
-                     * @description Until when; unset means until someone says so.
+                     * @description Time until which the node is avoided; unset: until someone releases it.
                      */
                     until?: string;
                 }[];
-                /** @description Facts that the agent found out; those in the spec go before them. */
+                /** @description Facts found by the agent; facts in the spec take precedence. */
                 claims?: {
                     [key: string]: string;
                 };
-                /** @description State of the cluster, aspect by aspect. */
+                /** @description Latest observations of the cluster's state. */
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description When the status last changed.
+                     * @description Time at which the status last changed.
                      */
                     lastTransitionTime: string;
-                    /** @description Why, as a sentence for people. */
+                    /** @description Reason for the status, as a sentence for people. */
                     message?: string;
                     /**
                      * Format: int64
-                     * @description Generation of the object that the condition was made from.
+                     * @description Generation of the object that the condition reflects.
                      */
                     observedGeneration?: number;
-                    /** @description Why, as a code for programs. */
+                    /** @description Reason for the status, as a code for programs. */
                     reason?: string;
                     /**
-                     * @description Whether it holds.
+                     * @description Whether the condition holds.
                      * @enum {string}
                      */
                     status: "False" | "True" | "Unknown";
-                    /** @description What the condition is about, in one word. */
+                    /** @description Type of the condition. */
                     type: string;
                 }[];
-                /** @description Version of what the driver talks to, such as Kubernetes. */
+                /** @description Version of the system behind the driver, such as Kubernetes. */
                 driverVersion?: string;
-                /** @description Its elastic pools. */
+                /** @description State of the elastic pools. */
                 elasticPools?: {
                     /**
                      * Format: int64
-                     * @description Provisions that failed since the agent began.
+                     * @description Number of failed provisioning requests since the agent started.
                      */
                     failures?: number;
-                    /** @description Why the last one failed. */
+                    /** @description Why the last provisioning request failed. */
                     fault?: string;
                     /** @description Name of the pool. */
                     name: string;
                     /**
                      * Format: int64
-                     * @description Nodes it has.
+                     * @description Number of nodes.
                      */
                     nodes?: number;
-                    /** @description Price of one node for an hour, where a source tells it. */
+                    /** @description Price per node and hour, if a source reports it. */
                     pricePerHour?: number | string;
                     /**
                      * Format: int64
-                     * @description Nodes on their way.
+                     * @description Number of nodes being provisioned.
                      */
                     provisioning?: number;
                     /**
                      * Format: int64
-                     * @description Nodes that the provider says it has left.
+                     * @description Number of nodes that the provider reports to have left.
                      */
                     stock?: number;
                 }[];
-                /** @description What nobody uses of it. */
+                /** @description Unused part of the allocatable resources. */
                 free?: {
                     [key: string]: number | string;
                 };
-                /** @description Kinds it serves, as group/version/Kind. */
+                /** @description Kinds that the cluster serves, as group/version/Kind. */
                 kinds?: string[];
-                /** @description Nodes that are given back. */
+                /** @description Nodes that are being given back. */
                 leavingNodes?: {
-                    /** @description Whether nothing is claimed that might go there, so that it can be given back. */
+                    /** @description Whether no claim may need the node any more, so that it can be given back. */
                     mayGo?: boolean;
                     /** @description Name of the node. */
                     name: string;
-                    /** @description Pool that it is of. */
+                    /** @description Pool of the node. */
                     pool: string;
                     /**
                      * Format: date-time
-                     * @description Since when nothing new goes there.
+                     * @description Time since which nothing new is placed on the node.
                      */
                     since: string;
                 }[];
                 /**
                  * Format: int64
-                 * @description Nodes it has.
+                 * @description Number of nodes.
                  */
                 nodes?: number;
                 /**
                  * Format: int64
-                 * @description Generation that the status was made from.
+                 * @description Generation of the object that this status reflects.
                  */
                 observedGeneration?: number;
-                /** @description Pools that the agent found; those of the same name in the spec go before them. */
+                /** @description Pools found by the agent; pools of the same name in the spec take precedence. */
                 offeredPools?: {
                     /**
                      * Format: int64
-                     * @description Most nodes of this pool at a time.
+                     * @description Maximum nodes of this pool at a time.
                      */
                     countMax: number;
                     /**
                      * Format: int64
-                     * @description Nodes that stay though they are idle.
+                     * @description Number of nodes to keep although they are idle.
                      */
                     countMin?: number;
                     /**
                      * Format: int64
-                     * @description How long a node is idle before it is given back.
+                     * @description Seconds that a node is idle before it is given back.
                      */
                     idleSeconds?: number;
-                    /** @description Whether the provider may take nodes back: spot rather than on demand. */
+                    /** @description Whether the provider may reclaim nodes: spot rather than on demand. */
                     interruptible?: boolean;
-                    /** @description Labels that each node will have. */
+                    /** @description Labels of each node. */
                     labels?: {
                         [key: string]: string;
                     };
                     /** @description Name of the pool in the cluster. */
                     name: string;
-                    /** @description Price of one node for an hour; unset means by its flavor. */
+                    /** @description Price per node and hour; unset: by its flavor. */
                     pricePerHour?: number | string;
-                    /** @description Class of the ProvisioningRequests by which nodes are asked for, in Kubernetes; empty: pods that find no node are enough. */
+                    /** @description Class of the ProvisioningRequests that request nodes, on Kubernetes; empty: pending pods suffice to request them. */
                     provisioningClass?: string;
                     /**
                      * Format: int64
-                     * @description Time until a node that is asked for is ready.
+                     * @description Seconds until a requested node is ready.
                      */
                     provisionSeconds?: number;
-                    /** @description Quota of the provider that it counts against, of those in the cluster. */
+                    /** @description Provider quota of the cluster that the pool counts against. */
                     quota?: string;
-                    /** @description What each node will have for pods. */
+                    /** @description Resources of each node that are available to pods. */
                     shape: {
                         [key: string]: number | string;
                     };
                     /**
                      * Format: int64
-                     * @description Nodes that the provider has left; unset: as reported, or no limit.
+                     * @description Nodes that the provider has left; a reported stock takes precedence; unset: no limit.
                      */
                     stock?: number;
-                    /** @description Taints that each node will have. */
+                    /** @description Taints of each node. */
                     taints?: {
                         /**
-                         * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                         * @description NoSchedule keeps new pods away, PreferNoSchedule does so if possible, NoExecute also evicts.
                          * @enum {string}
                          */
                         effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
@@ -1512,7 +1512,7 @@ export interface components {
                         key: string;
                         /**
                          * Format: date-time
-                         * @description When the taint was added; toleration seconds count from here.
+                         * @description Time at which the taint was added; tolerationSeconds counts from then.
                          */
                         timeAdded?: string;
                         /** @description Value of the taint. */
@@ -1520,13 +1520,13 @@ export interface components {
                     }[];
                     /**
                      * Format: int64
-                     * @description Nodes that come and go together, such as those of a TPU slice.
+                     * @description Number of nodes that are provisioned and removed together, such as those of a TPU slice.
                      */
                     unit?: number;
                 }[];
-                /** @description Quotas of the pools that the agent found. */
+                /** @description Provider quotas of the pools found by the agent. */
                 offeredQuotas?: {
-                    /** @description Most that all nodes of those pools may have together. */
+                    /** @description Maximum total resources of all nodes of those pools. */
                     limits: {
                         [key: string]: number | string;
                     };
@@ -1537,51 +1537,51 @@ export interface components {
                 phase?: string;
                 /**
                  * Format: int64
-                 * @description Nodes that take pods.
+                 * @description Number of nodes that accept pods.
                  */
                 readyNodes?: number;
-                /** @description What the hub has learned of the stock of its pools. */
+                /** @description What the hub has learned about the stock of the elastic pools. */
                 stock?: {
-                    /** @description Weights of stock-outs that ended, by how long they took: the first within about a minute, each next within about 1.4 times as long. */
+                    /** @description Weights of past stock-outs by duration: the first up to about a minute, each next up to about 1.4 times as long. */
                     ended?: number[];
                     /**
                      * Format: date-time
-                     * @description When a provision last failed.
+                     * @description Time of the last failed provisioning request.
                      */
                     failedAt?: string;
-                    /** @description Why the last provision failed. */
+                    /** @description Why the last provisioning request failed. */
                     fault?: string;
                     /** @description Name of the pool. */
                     name: string;
                     /**
                      * Format: date-time
-                     * @description Since when it is out of stock; unset: it is not known to be.
+                     * @description Time since which the pool has been out of stock; unset: it is not known to be.
                      */
                     outSince?: string;
                     /**
                      * Format: date-time
-                     * @description When it may be asked again by everybody.
+                     * @description Time from which the pool may be tried again by any workload.
                      */
                     outUntil?: string;
                     /**
                      * Format: int64
-                     * @description How long nodes take to come, of late; unset: not known.
+                     * @description Seconds that nodes recently took to become ready; unset: unknown.
                      */
                     provisionSeconds?: number;
                     /**
                      * Format: int64
-                     * @description Provisions that failed in this stock-out.
+                     * @description Number of failed provisioning requests in this stock-out.
                      */
                     tries?: number;
                     /**
                      * Format: date-time
-                     * @description When it may be asked again by who has nowhere else to go.
+                     * @description Time from which the pool may be tried again as a last resort.
                      */
                     tryAt?: string;
                 }[];
                 /**
                  * Format: int64
-                 * @description Workloads that have a claim here.
+                 * @description Number of workloads with a claim in this cluster.
                  */
                 workloads?: number;
             };
@@ -1652,7 +1652,7 @@ export interface components {
                         /** @description The taints. */
                         taints?: {
                             /**
-                             * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                             * @description NoSchedule keeps new pods away, PreferNoSchedule does so if possible, NoExecute also evicts.
                              * @enum {string}
                              */
                             effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
@@ -1660,7 +1660,7 @@ export interface components {
                             key: string;
                             /**
                              * Format: date-time
-                             * @description When the taint was added; toleration seconds count from here.
+                             * @description Time at which the taint was added; tolerationSeconds counts from then.
                              */
                             timeAdded?: string;
                             /** @description Value of the taint. */
@@ -1855,7 +1855,7 @@ export interface components {
                 }[];
             };
         };
-        /** @description A kind of capacity: node and cluster labels that make it, its speed and its price. */
+        /** @description A kind of capacity: the node and cluster labels that define it, its speed and its price. */
         "dev.fairway.v1alpha1.Flavor": {
             /** @description The group and version of this object. */
             apiVersion?: string;
@@ -1863,24 +1863,24 @@ export interface components {
             kind?: string;
             /** @description Name, labels and what else every object has. */
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
-            /** @description Which nodes have this flavor, and its worth. */
+            /** @description Which nodes have this flavor, and its speed and price. */
             spec?: {
-                /** @description Labels that the cluster of such a node has. */
+                /** @description Labels of clusters that have such nodes. */
                 clusterLabels?: {
                     [key: string]: string;
                 };
-                /** @description What this kind of capacity is, for people. */
+                /** @description Description of this kind of capacity, for people. */
                 description?: string;
-                /** @description Whether the provider may take such nodes back, as with spot capacity. */
+                /** @description Whether the provider may reclaim such nodes, as with spot capacity. */
                 interruptible?: boolean;
-                /** @description Labels that a node of this flavor has, as the cluster's profile names them. */
+                /** @description Labels of nodes with this flavor, by the fleet's keys; cluster profiles translate them. */
                 nodeLabels?: {
                     [key: string]: string;
                 };
                 /** @description Taints of such nodes, which pods must tolerate. */
                 nodeTaints?: {
                     /**
-                     * @description NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts.
+                     * @description NoSchedule keeps new pods away, PreferNoSchedule does so if possible, NoExecute also evicts.
                      * @enum {string}
                      */
                     effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
@@ -1888,89 +1888,89 @@ export interface components {
                     key: string;
                     /**
                      * Format: date-time
-                     * @description When the taint was added; toleration seconds count from here.
+                     * @description Time at which the taint was added; tolerationSeconds counts from then.
                      */
                     timeAdded?: string;
                     /** @description Value of the taint. */
                     value?: string;
                 }[];
-                /** @description Price of one unit of each resource for an hour. */
+                /** @description Price of one unit of each resource per hour. */
                 prices?: {
                     [key: string]: number | string;
                 };
                 /**
-                 * @description How fast work runs here relative to other flavors; 1 is the yardstick.
+                 * @description Speed relative to other flavors; 1 is the reference.
                  * @default 1
                  */
                 speed: number | string;
-                /** @description Tolerations given to pods placed on this flavor. */
+                /** @description Tolerations added to pods placed on this flavor. */
                 tolerations?: {
                     /**
-                     * @description Effect of the taint; unset means any.
+                     * @description Effect of the taint; unset: any.
                      * @enum {string}
                      */
                     effect?: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
-                    /** @description Key of the taint; empty with operator Exists means any. */
+                    /** @description Key of the taint; empty with operator Exists: any. */
                     key?: string;
                     /**
-                     * @description Whether the value is compared, or only the key.
+                     * @description Equal: key and value must match. Exists: only the key.
                      * @enum {string}
                      */
                     operator?: "Equal" | "Exists";
                     /**
                      * Format: int64
-                     * @description How long a NoExecute taint is borne from when it was added; unset means for ever.
+                     * @description Seconds that a NoExecute taint is tolerated after it was added; unset: forever.
                      */
                     tolerationSeconds?: number;
                     /** @description Value of the taint, for operator Equal. */
                     value?: string;
                 }[];
             };
-            /** @description Where the flavor was seen. */
+            /** @description Nodes of the flavor in the fleet. */
             status?: {
-                /** @description What those nodes have for pods, together. */
+                /** @description Total resources of those nodes that are available to pods. */
                 allocatable?: {
                     [key: string]: number | string;
                 };
                 /** @description Clusters that have such nodes. */
                 clusters?: string[];
-                /** @description State of the flavor, aspect by aspect. */
+                /** @description Latest observations of the flavor's state. */
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description When the status last changed.
+                     * @description Time at which the status last changed.
                      */
                     lastTransitionTime: string;
-                    /** @description Why, as a sentence for people. */
+                    /** @description Reason for the status, as a sentence for people. */
                     message?: string;
                     /**
                      * Format: int64
-                     * @description Generation of the object that the condition was made from.
+                     * @description Generation of the object that the condition reflects.
                      */
                     observedGeneration?: number;
-                    /** @description Why, as a code for programs. */
+                    /** @description Reason for the status, as a code for programs. */
                     reason?: string;
                     /**
-                     * @description Whether it holds.
+                     * @description Whether the condition holds.
                      * @enum {string}
                      */
                     status: "False" | "True" | "Unknown";
-                    /** @description What the condition is about, in one word. */
+                    /** @description Type of the condition. */
                     type: string;
                 }[];
                 /**
                  * Format: int64
-                 * @description Nodes of this flavor in the fleet.
+                 * @description Number of nodes of this flavor in the fleet.
                  */
                 nodes?: number;
                 /**
                  * Format: int64
-                 * @description Generation that the status was made from.
+                 * @description Generation of the object that this status reflects.
                  */
                 observedGeneration?: number;
             };
         };
-        /** @description All the clusters that one hub looks after: defaults, fair share, breakers and pause. */
+        /** @description All clusters of one hub: defaults, fair share, breakers and pause. */
         "dev.fairway.v1alpha1.Fleet": {
             /** @description The group and version of this object. */
             apiVersion?: string;
@@ -1980,38 +1980,38 @@ export interface components {
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
             /** @description Settings of the whole fleet. */
             spec?: {
-                /** @description How it is recorded who used what. */
+                /** @description How usage is recorded. */
                 accounting?: {
                     /**
                      * Format: int64
-                     * @description For how many days accounts are kept.
+                     * @description Number of days that accounts are kept.
                      * @default 400
                      */
                     days: number;
                     /**
-                     * @description Label by which workloads say of which team they are.
+                     * @description Label of workloads that names their team.
                      * @default fairway.dev/team
                      */
                     teamLabel: string;
                 };
-                /** @description Limits past which the hub stops acting by itself. */
+                /** @description Limits at which the hub stops acting on its own. */
                 breakers?: {
                     /**
                      * Format: int64
-                     * @description Most works deleted from clusters; unset means no limit.
+                     * @description Maximum works deleted from clusters per hour; unset: no limit.
                      */
                     deletionsPerHour?: number;
                     /**
                      * Format: int64
-                     * @description Most moves of running workloads; unset means no limit.
+                     * @description Maximum moves of running workloads per hour; unset: no limit.
                      */
                     movesPerHour?: number;
                     /**
                      * Format: int64
-                     * @description Most preemptions; unset means no limit.
+                     * @description Maximum preemptions per hour; unset: no limit.
                      */
                     preemptionsPerHour?: number;
-                    /** @description Most money that elastic nodes may cost in an hour, in the fleet's currency; unset: no limit. */
+                    /** @description Maximum cost of elastic nodes per hour, in the fleet's currency; unset: no limit. */
                     pricePerHour?: number | string;
                 };
                 /**
@@ -2019,97 +2019,97 @@ export interface components {
                  * @default USD
                  */
                 currency: string;
-                /** @description What workloads get that neither they nor their queue say. */
+                /** @description Defaults for what neither a workload nor its queue specifies. */
                 defaults?: {
                     /**
                      * Format: int64
-                     * @description How long a cluster is lost before StopAndMove stops what runs there.
+                     * @description Seconds that a cluster must be lost before StopAndMove stops what runs there.
                      * @default 600
                      */
                     clusterLostSeconds: number;
                     /**
                      * Format: int64
-                     * @description How long finished workloads are kept; unset means for ever.
+                     * @description Seconds that finished workloads are kept; unset: forever.
                      */
                     finishedSeconds?: number;
                     /**
-                     * @description Reserve holds capacity until a gang is ready; Detect starts it and pulls back.
+                     * @description Reserve: hold capacity until a gang is ready. Detect: start it, and withdraw it if it does not become ready.
                      * @default Reserve
                      * @enum {string}
                      */
                     gangStart: "Detect" | "Reserve";
                     /**
-                     * @description What becomes of workloads whose cluster is lost.
+                     * @description What happens to workloads whose cluster is lost.
                      * @default Wait
                      * @enum {string}
                      */
                     onClusterLost: "AllowDuplicate" | "StopAndMove" | "Wait";
                     /**
                      * Format: int64
-                     * @description How long a pod may be pending before it is taken back and placed elsewhere.
+                     * @description Seconds that a pod may be pending before it is withdrawn and placed elsewhere.
                      * @default 300
                      */
                     pendingSeconds: number;
                     /** @description Placement policy, in the system namespace, of workloads that name none. */
                     policy?: string;
-                    /** @description Queue of workloads that name none; empty means that they are refused. */
+                    /** @description Queue of workloads that name none; empty: they stay pending. */
                     queue?: string;
                     /**
                      * Format: int64
-                     * @description How long a gang may take to be ready before it goes back to its queue.
+                     * @description Seconds that a gang may take to become ready before it returns to its queue.
                      * @default 1800
                      */
                     readySeconds: number;
-                    /** @description How workloads are tried again. */
+                    /** @description How workloads are retried. */
                     retry?: {
                         /**
                          * Format: int64
-                         * @description Wait before the first retry; each next doubles it.
+                         * @description Seconds before the first retry; each further retry doubles it.
                          * @default 60
                          */
                         backoffSeconds: number;
                         /**
                          * Format: int64
-                         * @description The longest wait between two tries.
+                         * @description Maximum seconds between two retries.
                          * @default 3600
                          */
                         backoffSecondsMax: number;
                         /**
                          * Format: int64
-                         * @description How often a workload is tried again before it has failed for good.
+                         * @description Maximum number of retries before a workload fails for good.
                          * @default 3
                          */
                         limit: number;
                     };
                 };
-                /** @description How queues share what they do not own. */
+                /** @description How queues share capacity that they do not own. */
                 fairShare?: {
                     /**
-                     * @description Whether siblings are ordered, and borrowers preempted, by their share.
+                     * @description Whether siblings are ordered, and borrowers preempted, by their fair share.
                      * @default true
                      */
                     enabled: boolean;
-                    /** @description Comparisons of shares that make a victim legal, tried in this order. */
+                    /** @description Comparisons of shares that permit a preemption; one suffices. */
                     preemptionTests?: ("LessThanInitialShare" | "LessThanOrEqualToFinalShare")[];
-                    /** @description How much a unit of each resource counts in remembered usage. */
+                    /** @description Weight of one unit of each resource in past usage. */
                     resourceWeights?: {
                         [key: string]: number | string;
                     };
                     /**
                      * Format: int64
-                     * @description Time after which past usage counts half in a share; 0 forgets at once.
+                     * @description Half-life of past usage in a share, in seconds; 0: past usage does not count.
                      */
                     usageHalfLifeSeconds?: number;
                     /**
                      * Format: int64
-                     * @description How often usage is added to what is remembered.
+                     * @description Seconds between samples of usage.
                      * @default 300
                      */
                     usageSamplingSeconds: number;
                 };
                 /**
                  * Format: int64
-                 * @description For how many workloads at the head of each queue a start is forecast.
+                 * @description Number of workloads at the head of each queue whose start is forecast.
                  * @default 20
                  */
                 forecastDepth: number;
@@ -2117,52 +2117,52 @@ export interface components {
                 health?: {
                     /**
                      * Format: int64
-                     * @description Most works deleted in each cluster in a second.
+                     * @description Maximum works deleted per second in each cluster.
                      * @default 10
                      */
                     deletionsPerSecond: number;
                     /**
                      * Format: int64
-                     * @description How often agents say that they live.
+                     * @description Seconds between heartbeats of an agent.
                      * @default 10
                      */
                     heartbeatSeconds: number;
                     /**
                      * Format: int64
-                     * @description Silence after which a cluster is lost.
+                     * @description Seconds without a heartbeat after which a cluster is lost.
                      * @default 300
                      */
                     lostSeconds: number;
                     /**
                      * Format: int64
-                     * @description Difference between clocks that is allowed for when workloads are replaced.
+                     * @description Difference between clocks, in seconds, to allow for when workloads are replaced.
                      * @default 30
                      */
                     skewSeconds: number;
                     /**
                      * Format: int64
-                     * @description Silence after which a cluster gets no new work.
+                     * @description Seconds without a heartbeat after which a cluster gets no new workloads.
                      * @default 40
                      */
                     unreadySeconds: number;
                 };
                 /**
                  * Format: int64
-                 * @description How long decisions are kept for replay.
+                 * @description Seconds that decisions are kept for replay.
                  * @default 604800
                  */
                 historySeconds: number;
-                /** @description Resources whose names begin so need no quota. */
+                /** @description Prefixes of resource names to ignore; such resources need no quota. */
                 ignoredResourcePrefixes?: string[];
-                /** @description Who is asked how services do. */
+                /** @description Where metrics of services come from. */
                 metrics?: {
                     /** @description Whether objects of tenants may name another server, which the hub then calls. */
                     allowOwnServers?: boolean;
-                    /** @description The Prometheus that measures the fleet; unset: there is none. */
+                    /** @description Prometheus server of the fleet; unset: none. */
                     prometheus?: {
-                        /** @description Certificates, in PEM, by which it is believed; empty: the system's own. */
+                        /** @description CA certificates, in PEM, that verify the server; empty: the system's own. */
                         authority?: string;
-                        /** @description Secret with the bearer token to show it. */
+                        /** @description Secret with the bearer token for the server. */
                         token?: {
                             /** @description Key in the Secret. */
                             key: string;
@@ -2171,133 +2171,133 @@ export interface components {
                             /** @description Namespace of the Secret. */
                             namespace: string;
                         };
-                        /** @description Where it is, without /api/v1, such as https://prometheus.example.com/prefix. */
+                        /** @description URL of the server, without /api/v1, such as https://prometheus.example.com/prefix. */
                         url: string;
                     };
                 };
-                /** @description Stops all decisions and actions of the hub; what runs keeps running. */
+                /** @description Whether the hub stops deciding and acting; what runs keeps running. */
                 paused?: boolean;
                 /** @description Why the fleet is paused. */
                 pauseReason?: string;
-                /** @description How waiting gangs hold capacity. */
+                /** @description How pending gangs hold capacity. */
                 reservations?: {
                     /**
                      * Format: int64
-                     * @description How long a gang waits before it may hold capacity.
+                     * @description Seconds that a gang must be pending before it may hold capacity.
                      */
                     afterSeconds?: number;
                     /**
-                     * @description Whether others that end in time, or can be preempted, may run ahead.
+                     * @description Whether workloads that end in time, or can be preempted, may use held capacity.
                      * @default true
                      */
                     backfill: boolean;
                     /**
-                     * @description Whether waiting gangs hold capacity.
+                     * @description Whether pending gangs hold capacity.
                      * @default true
                      */
                     enabled: boolean;
                     /**
                      * Format: int64
-                     * @description Most reservations at a time in each cluster and flavor.
+                     * @description Maximum reservations at a time per cluster and flavor.
                      * @default 1
                      */
                     perFlavor: number;
                 };
-                /** @description How requested resources count against quota, where not as they are. */
+                /** @description How requested resources count against quota, if not as they are. */
                 resources?: {
-                    /** @description What one unit of it counts as; empty means that it is not counted. */
+                    /** @description What one unit of it counts as; empty: it is not counted. */
                     countsAs?: {
                         [key: string]: number | string;
                     };
                     /** @description Whether the resource itself is counted too. */
                     keep?: boolean;
-                    /** @description The resource that is requested. */
+                    /** @description Name of the requested resource. */
                     resource: string;
                 }[];
                 /**
-                 * @description Namespace whose placement policies serve everyone.
+                 * @description Namespace whose placement policies all namespaces may use.
                  * @default fairway-system
                  */
                 systemNamespace: string;
             };
-            /** @description What the hub says of the fleet. */
+            /** @description State of the fleet. */
             status?: {
-                /** @description What the breakers counted. */
+                /** @description State of the breakers. */
                 breakers?: {
                     /**
-                     * @description Which breaker it is.
+                     * @description Name of the breaker.
                      * @enum {string}
                      */
                     name: "Deletions" | "Moves" | "Preemptions" | "Price";
                     /**
                      * Format: date-time
-                     * @description Since when it stops the hub; unset: it does not.
+                     * @description Time since which the breaker has stopped the hub; unset: it does not.
                      */
                     openSince?: string;
-                    /** @description What was counted in the past hour; of Price, what elastic nodes cost an hour now. */
+                    /** @description Count of the past hour; for Price, the current cost of elastic nodes per hour. */
                     pastHour: number | string;
                 }[];
                 /**
                  * Format: int64
-                 * @description Workloads that hold a claim.
+                 * @description Number of workloads that hold a claim.
                  */
                 claimedWorkloads?: number;
                 /**
                  * Format: int64
-                 * @description Clusters that are accepted.
+                 * @description Number of accepted clusters.
                  */
                 clusters?: number;
-                /** @description State of the fleet, aspect by aspect. */
+                /** @description Latest observations of the fleet's state. */
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description When the status last changed.
+                     * @description Time at which the status last changed.
                      */
                     lastTransitionTime: string;
-                    /** @description Why, as a sentence for people. */
+                    /** @description Reason for the status, as a sentence for people. */
                     message?: string;
                     /**
                      * Format: int64
-                     * @description Generation of the object that the condition was made from.
+                     * @description Generation of the object that the condition reflects.
                      */
                     observedGeneration?: number;
-                    /** @description Why, as a code for programs. */
+                    /** @description Reason for the status, as a code for programs. */
                     reason?: string;
                     /**
-                     * @description Whether it holds.
+                     * @description Whether the condition holds.
                      * @enum {string}
                      */
                     status: "False" | "True" | "Unknown";
-                    /** @description What the condition is about, in one word. */
+                    /** @description Type of the condition. */
                     type: string;
                 }[];
-                /** @description Which hub replica decides. */
+                /** @description Hub replica that decides. */
                 leader?: string;
                 /**
                  * Format: int64
-                 * @description Generation that the status was made from.
+                 * @description Generation of the object that this status reflects.
                  */
                 observedGeneration?: number;
                 /** @description Running, Paused or Broken. */
                 phase?: string;
                 /**
                  * Format: int64
-                 * @description Clusters that are ready for work.
+                 * @description Number of clusters that are ready.
                  */
                 readyClusters?: number;
                 /**
                  * Format: int64
-                 * @description Rises with each batch of decisions; agents refuse works of a lower term.
+                 * @description Increases with each batch of decisions; agents refuse works with a lower term.
                  */
                 term?: number;
                 /**
                  * Format: int64
-                 * @description Workloads that wait.
+                 * @description Number of pending workloads.
                  */
                 waitingWorkloads?: number;
             };
         };
-        /** @description Where workloads may go, what is preferred, and how replicas are divided. */
+        /** @description Where workloads may run, what is preferred, and how replicas are divided. */
         "dev.fairway.v1alpha1.PlacementPolicy": {
             /** @description The group and version of this object. */
             apiVersion?: string;
@@ -2310,47 +2310,47 @@ export interface components {
                 /** @description How replicas are divided over clusters. */
                 division?: {
                     /**
-                     * @description Whether each replica counts for one, or for the speed of its flavor: then replicas are asked for as of speed 1, and fewer are needed where they are faster.
+                     * @description Replicas: each replica counts as one. Speed: each counts by the speed of its flavor, so that replicas are requested at speed 1 and fewer are needed on faster flavors.
                      * @default Replicas
                      * @enum {string}
                      */
                     countBy: "Replicas" | "Speed";
                     /**
                      * Format: int64
-                     * @description Most replicas in a cluster; unset means no limit.
+                     * @description Maximum replicas in a cluster; unset: no limit.
                      */
                     perClusterMax?: number;
                     /**
                      * Format: int64
-                     * @description Fewest replicas in a cluster that gets any.
+                     * @description Minimum replicas in a cluster that gets any.
                      */
                     perClusterMin?: number;
                     /**
-                     * @description All replicas in each cluster; by given weights; by what fits in each; or in as few clusters as hold them.
+                     * @description Duplicated: all replicas in each cluster. StaticWeight: by given weights. DynamicWeight: by what fits in each. Aggregated: in as few clusters as possible.
                      * @default Aggregated
                      * @enum {string}
                      */
                     type: "Aggregated" | "Duplicated" | "DynamicWeight" | "StaticWeight";
                     /** @description Weights of clusters, for StaticWeight. */
                     weights?: {
-                        /** @description Which clusters. */
+                        /** @description Selects the clusters. */
                         selector: {
-                            /** @description Clusters that are never chosen, whatever else holds. */
+                            /** @description Names of clusters that are never selected. */
                             exclude?: string[];
-                            /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; one that fails to evaluate does not match. */
+                            /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; an expression that fails to evaluate does not match. */
                             expressions?: string[];
-                            /** @description Chooses clusters by their labels. */
+                            /** @description Selects clusters by label. */
                             labels?: {
-                                /** @description Further tests of labels. */
+                                /** @description Further requirements on labels. */
                                 matchExpressions?: {
                                     /** @description Key of the label. */
                                     key: string;
                                     /**
-                                     * @description How the label is tested.
+                                     * @description How the label is compared with the values.
                                      * @enum {string}
                                      */
                                     operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
-                                    /** @description Values that In and NotIn compare with. */
+                                    /** @description Values for In and NotIn. */
                                     values?: string[];
                                 }[];
                                 /** @description Labels that must have these values. */
@@ -2358,43 +2358,43 @@ export interface components {
                                     [key: string]: string;
                                 };
                             };
-                            /** @description Chooses clusters by name; empty means any name. */
+                            /** @description Selects clusters by name; empty: any name. */
                             names?: string[];
                         };
                         /**
                          * Format: int64
-                         * @description Their weight.
+                         * @description Weight of these clusters.
                          */
                         weight: number;
                     }[];
                 };
-                /** @description Groups of clusters in order of preference; none means one group of all. */
+                /** @description Groups of clusters in order of preference; empty: one group of all. */
                 groups?: {
-                    /** @description Name of the group, for the ladder. */
+                    /** @description Name of the group, used in the ladder. */
                     name: string;
                     /**
                      * Format: int64
-                     * @description Most replicas of a Divided workload in this group; unset: no limit.
+                     * @description Maximum replicas of a Divided workload in this group; unset: no limit.
                      */
                     replicasMax?: number;
-                    /** @description Which clusters belong to it; one in an earlier group is not in a later. */
+                    /** @description Selects the clusters of the group; a cluster belongs to the first group that selects it. */
                     selector?: {
-                        /** @description Clusters that are never chosen, whatever else holds. */
+                        /** @description Names of clusters that are never selected. */
                         exclude?: string[];
-                        /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; one that fails to evaluate does not match. */
+                        /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; an expression that fails to evaluate does not match. */
                         expressions?: string[];
-                        /** @description Chooses clusters by their labels. */
+                        /** @description Selects clusters by label. */
                         labels?: {
-                            /** @description Further tests of labels. */
+                            /** @description Further requirements on labels. */
                             matchExpressions?: {
                                 /** @description Key of the label. */
                                 key: string;
                                 /**
-                                 * @description How the label is tested.
+                                 * @description How the label is compared with the values.
                                  * @enum {string}
                                  */
                                 operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
-                                /** @description Values that In and NotIn compare with. */
+                                /** @description Values for In and NotIn. */
                                 values?: string[];
                             }[];
                             /** @description Labels that must have these values. */
@@ -2402,56 +2402,56 @@ export interface components {
                                 [key: string]: string;
                             };
                         };
-                        /** @description Chooses clusters by name; empty means any name. */
+                        /** @description Selects clusters by name; empty: any name. */
                         names?: string[];
                     };
                 }[];
-                /** @description Ways to get capacity in the order in which they are tried; none means, for each group in order, Idle, Preempt and Provision. */
+                /** @description Ways to obtain capacity, in the order in which they are tried; empty: Idle, Preempt and Provision for each group in order. */
                 ladder?: {
-                    /** @description Name of the group; empty where there are no groups. */
+                    /** @description Name of the group; empty if there are no groups. */
                     group?: string;
                     /**
-                     * @description Take what is idle, preempt victims, or provision nodes of an elastic pool.
+                     * @description Idle: use idle capacity. Preempt: preempt victims. Provision: provision nodes of an elastic pool.
                      * @enum {string}
                      */
                     rung: "Idle" | "Preempt" | "Provision";
                 }[];
                 /**
                  * Format: int64
-                 * @description By how many points a cluster must be better before anything running moves to it.
+                 * @description Points by which a cluster must score better to replace one that is already chosen.
                  * @default 20
                  */
                 moveMargin: number;
                 /**
                  * Format: int64
-                 * @description How many clusters to choose without a workload; the choice is in the status.
+                 * @description Number of clusters to choose without a workload; the choice is in the status.
                  */
                 numberOfClusters?: number;
-                /** @description How replicas come back to an earlier group. */
+                /** @description How replicas return to an earlier group. */
                 returnHome?: {
                     /**
                      * Format: int64
-                     * @description How long the earlier group must have had room before anything moves.
+                     * @description Seconds that the earlier group must have had room before replicas move.
                      * @default 600
                      */
                     afterSeconds: number;
-                    /** @description Whether they come back. */
+                    /** @description Whether replicas return. */
                     enabled?: boolean;
                     /**
                      * Format: int64
-                     * @description Most replicas moved in a minute.
+                     * @description Maximum replicas moved per minute.
                      * @default 1
                      */
                     replicasPerMinute: number;
                     /**
                      * Format: int64
-                     * @description Replicas that may run in both places while they move, within quota.
+                     * @description Maximum replicas that run in both places while they move, within quota.
                      * @default 1
                      */
                     surge: number;
                 };
                 /**
-                 * @description Whether the scores listed are added to Steady and Balance of weight 1, or are all.
+                 * @description Additive: the listed scores add to Steady and Balance of weight 1. Exact: only the listed scores count.
                  * @default Additive
                  * @enum {string}
                  */
@@ -2459,45 +2459,45 @@ export interface components {
                 /** @description Scores that rank clusters, with their weights. */
                 scores?: {
                     /**
-                     * @description A score that the hub computes.
+                     * @description Score that the hub computes.
                      * @enum {string}
                      */
                     builtIn?: "AcceleratorsInCluster" | "AcceleratorsOnBestNode" | "Allocatable" | "Balance" | "DataSeconds" | "Price" | "Steady";
-                    /** @description Which of the scorer's values; empty means its only one. */
+                    /** @description Value of the scorer to use; empty: its only one. */
                     item?: string;
                     /**
                      * Format: int64
-                     * @description Score of a cluster that has none, or an expired one; unset means the worst for the sign of the weight.
+                     * @description Score of a cluster that has none, or an expired one; unset: the worst for the sign of the weight.
                      */
                     missing?: number;
-                    /** @description The resource that Allocatable and the accelerator scores look at. */
+                    /** @description Resource that Allocatable and the accelerator scores compare. */
                     resource?: string;
                     /** @description Name of a Scorer, for any other score. */
                     scorer?: string;
                     /**
                      * Format: int64
-                     * @description How much it counts; negative prefers the least.
+                     * @description Weight of the score; a negative weight prefers the lowest score.
                      */
                     weight?: number;
                 }[];
-                /** @description Clusters that are considered at all. */
+                /** @description Selects the clusters to consider. */
                 selector?: {
-                    /** @description Clusters that are never chosen, whatever else holds. */
+                    /** @description Names of clusters that are never selected. */
                     exclude?: string[];
-                    /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; one that fails to evaluate does not match. */
+                    /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; an expression that fails to evaluate does not match. */
                     expressions?: string[];
-                    /** @description Chooses clusters by their labels. */
+                    /** @description Selects clusters by label. */
                     labels?: {
-                        /** @description Further tests of labels. */
+                        /** @description Further requirements on labels. */
                         matchExpressions?: {
                             /** @description Key of the label. */
                             key: string;
                             /**
-                             * @description How the label is tested.
+                             * @description How the label is compared with the values.
                              * @enum {string}
                              */
                             operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
-                            /** @description Values that In and NotIn compare with. */
+                            /** @description Values for In and NotIn. */
                             values?: string[];
                         }[];
                         /** @description Labels that must have these values. */
@@ -2505,13 +2505,13 @@ export interface components {
                             [key: string]: string;
                         };
                     };
-                    /** @description Chooses clusters by name; empty means any name. */
+                    /** @description Selects clusters by name; empty: any name. */
                     names?: string[];
                 };
-                /** @description Rules of spread, the most important first. */
+                /** @description Spread rules, most important first. */
                 spread?: {
                     /**
-                     * @description What makes a domain: the cluster itself, or a label of it.
+                     * @description What defines a domain: the cluster itself, or one of its labels.
                      * @enum {string}
                      */
                     by: "Cluster" | "Label" | "Provider" | "Region" | "Zone";
@@ -2519,101 +2519,101 @@ export interface components {
                     label?: string;
                     /**
                      * Format: int64
-                     * @description Fewest domains to use.
+                     * @description Minimum number of domains.
                      */
                     least?: number;
                     /**
                      * Format: int64
-                     * @description Most domains to use; unset means no limit.
+                     * @description Maximum number of domains; unset: no limit.
                      */
                     most?: number;
                     /**
                      * Format: int64
-                     * @description Largest difference of replicas between two domains; unset: no limit.
+                     * @description Maximum difference in replicas between two domains; unset: no limit.
                      */
                     skew?: number;
                     /**
-                     * @description Whether the rule must hold, or is only preferred.
+                     * @description Refuse: the rule must hold. Prefer: it is only preferred.
                      * @enum {string}
                      */
                     whenUnsatisfiable?: "Prefer" | "Refuse";
                 }[];
-                /** @description Taints of clusters that are accepted. */
+                /** @description Cluster taints that are tolerated. */
                 tolerations?: {
                     /**
-                     * @description Effect of the taint; unset means any.
+                     * @description Effect of the taint; unset: any.
                      * @enum {string}
                      */
                     effect?: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
-                    /** @description Key of the taint; empty with operator Exists means any. */
+                    /** @description Key of the taint; empty with operator Exists: any. */
                     key?: string;
                     /**
-                     * @description Whether the value is compared, or only the key.
+                     * @description Equal: key and value must match. Exists: only the key.
                      * @enum {string}
                      */
                     operator?: "Equal" | "Exists";
                     /**
                      * Format: int64
-                     * @description How long a NoExecute taint is borne from when it was added; unset means for ever.
+                     * @description Seconds that a NoExecute taint is tolerated after it was added; unset: forever.
                      */
                     tolerationSeconds?: number;
                     /** @description Value of the taint, for operator Equal. */
                     value?: string;
                 }[];
-                /** @description Whether lost work times its price is compared with the price of provisioning where both would do, instead of following the ladder. */
+                /** @description Whether to compare the price of lost work with the price of provisioning if both are possible, instead of following the ladder. */
                 weighPrice?: boolean;
             };
-            /** @description The choice made, where no workload is needed. */
+            /** @description Clusters chosen by a policy with numberOfClusters. */
             status?: {
                 /**
                  * Format: int64
-                 * @description How many clusters are chosen.
+                 * @description Number of chosen clusters.
                  */
                 chosen?: number;
-                /** @description State of the policy, aspect by aspect. */
+                /** @description Latest observations of the policy's state. */
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description When the status last changed.
+                     * @description Time at which the status last changed.
                      */
                     lastTransitionTime: string;
-                    /** @description Why, as a sentence for people. */
+                    /** @description Reason for the status, as a sentence for people. */
                     message?: string;
                     /**
                      * Format: int64
-                     * @description Generation of the object that the condition was made from.
+                     * @description Generation of the object that the condition reflects.
                      */
                     observedGeneration?: number;
-                    /** @description Why, as a code for programs. */
+                    /** @description Reason for the status, as a code for programs. */
                     reason?: string;
                     /**
-                     * @description Whether it holds.
+                     * @description Whether the condition holds.
                      * @enum {string}
                      */
                     status: "False" | "True" | "Unknown";
-                    /** @description What the condition is about, in one word. */
+                    /** @description Type of the condition. */
                     type: string;
                 }[];
-                /** @description The clusters chosen. */
+                /** @description Chosen clusters. */
                 decisions?: {
                     /**
                      * Format: date-time
-                     * @description Since when it is chosen.
+                     * @description Time since which the cluster has been chosen.
                      */
                     chosenAt: string;
                     /** @description Name of the cluster. */
                     cluster: string;
-                    /** @description Group of the policy that it is in. */
+                    /** @description Group of the policy that the cluster belongs to. */
                     group?: string;
                     /**
                      * Format: int64
-                     * @description Its weighted score when it was chosen.
+                     * @description Weighted score of the cluster when it was chosen.
                      */
                     score?: number;
                 }[];
                 /**
                  * Format: int64
-                 * @description Generation that the status was made from.
+                 * @description Generation of the object that this status reflects.
                  */
                 observedGeneration?: number;
             };
@@ -2635,22 +2635,22 @@ export interface components {
                 claimedWorkloadsMax?: number;
                 /** @description The only clusters its workloads may ever use; queues below can only narrow it. */
                 clusters?: {
-                    /** @description Clusters that are never chosen, whatever else holds. */
+                    /** @description Names of clusters that are never selected. */
                     exclude?: string[];
-                    /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; one that fails to evaluate does not match. */
+                    /** @description CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of which must be true; an expression that fails to evaluate does not match. */
                     expressions?: string[];
-                    /** @description Chooses clusters by their labels. */
+                    /** @description Selects clusters by label. */
                     labels?: {
-                        /** @description Further tests of labels. */
+                        /** @description Further requirements on labels. */
                         matchExpressions?: {
                             /** @description Key of the label. */
                             key: string;
                             /**
-                             * @description How the label is tested.
+                             * @description How the label is compared with the values.
                              * @enum {string}
                              */
                             operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
-                            /** @description Values that In and NotIn compare with. */
+                            /** @description Values for In and NotIn. */
                             values?: string[];
                         }[];
                         /** @description Labels that must have these values. */
@@ -2658,7 +2658,7 @@ export interface components {
                             [key: string]: string;
                         };
                     };
-                    /** @description Chooses clusters by name; empty means any name. */
+                    /** @description Selects clusters by name; empty: any name. */
                     names?: string[];
                 };
                 /** @description What its workloads get that they do not say. */
@@ -2803,16 +2803,16 @@ export interface components {
                     namespaces?: string[];
                     /** @description Namespaces, by their labels, whose workloads are taken. */
                     namespaceSelector?: {
-                        /** @description Further tests of labels. */
+                        /** @description Further requirements on labels. */
                         matchExpressions?: {
                             /** @description Key of the label. */
                             key: string;
                             /**
-                             * @description How the label is tested.
+                             * @description How the label is compared with the values.
                              * @enum {string}
                              */
                             operator: "DoesNotExist" | "Exists" | "In" | "NotIn";
-                            /** @description Values that In and NotIn compare with. */
+                            /** @description Values for In and NotIn. */
                             values?: string[];
                         }[];
                         /** @description Labels that must have these values. */
@@ -2866,24 +2866,24 @@ export interface components {
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description When the status last changed.
+                     * @description Time at which the status last changed.
                      */
                     lastTransitionTime: string;
-                    /** @description Why, as a sentence for people. */
+                    /** @description Reason for the status, as a sentence for people. */
                     message?: string;
                     /**
                      * Format: int64
-                     * @description Generation of the object that the condition was made from.
+                     * @description Generation of the object that the condition reflects.
                      */
                     observedGeneration?: number;
-                    /** @description Why, as a code for programs. */
+                    /** @description Reason for the status, as a code for programs. */
                     reason?: string;
                     /**
-                     * @description Whether it holds.
+                     * @description Whether the condition holds.
                      * @enum {string}
                      */
                     status: "False" | "True" | "Unknown";
-                    /** @description What the condition is about, in one word. */
+                    /** @description Type of the condition. */
                     type: string;
                 }[];
                 /**
@@ -2945,18 +2945,18 @@ export interface components {
                 alternatives?: {
                     /**
                      * Format: int64
-                     * @description How long to hold out for the earlier ones before this one is tried.
+                     * @description Seconds to wait for the earlier forms before this one is tried.
                      */
                     afterSeconds?: number;
-                    /** @description Flavors it may use; none means any. */
+                    /** @description Flavors that it may use; empty: any. */
                     flavors?: string[];
                     /** @description Name of the alternative. */
                     name: string;
-                    /** @description What is different. */
+                    /** @description Changes to the pod sets. */
                     podSets?: {
                         /**
                          * Format: int64
-                         * @description How many pods; unset: the same.
+                         * @description Number of pods; unset: unchanged.
                          */
                         count?: number;
                         /** @description Variables to add. */
@@ -2966,16 +2966,16 @@ export interface components {
                             /** @description Value of the variable. */
                             value?: string;
                         }[];
-                        /** @description Image of its containers; empty: the same. */
+                        /** @description Image of the containers; empty: unchanged. */
                         image?: string;
                         /**
                          * Format: int64
-                         * @description Fewest pods that are of use; unset: the same.
+                         * @description Minimum useful number of pods; unset: unchanged, or all if count is set.
                          */
                         leastCount?: number;
                         /** @description Name of the pod set. */
                         name: string;
-                        /** @description What each pod needs of these resources instead; 0 takes one away. */
+                        /** @description Resource requests to change, per pod; 0 removes a resource. */
                         requests?: {
                             [key: string]: number | string;
                         };
@@ -3028,9 +3028,9 @@ export interface components {
                     kind: string;
                     /** @description Name of the object. */
                     name: string;
-                    /** @description Namespace of the object; empty means that of the referring one. */
+                    /** @description Namespace of the object; empty: that of the referring object. */
                     namespace?: string;
-                    /** @description UID of the object, where one incarnation is meant. */
+                    /** @description UID of the object, to refer to one instance of it. */
                     uid?: string;
                 }[];
                 /** @description How many replicas of a Divided workload moves and drains may take away at a time; unset: as a PodDisruptionBudget of the template says, else one in a move. */
@@ -3093,29 +3093,29 @@ export interface components {
                 podSets?: {
                     /**
                      * Format: int64
-                     * @description How many pods; per replica in a Divided workload.
+                     * @description Number of pods; per replica in a Divided workload.
                      */
                     count?: number;
                     /**
                      * Format: int64
-                     * @description Fewest pods that are of use; unset means all.
+                     * @description Minimum useful number of pods; unset: all.
                      */
                     leastCount?: number;
                     /**
                      * Format: int64
-                     * @description Pods that stay in one cluster where a gang may split, such as a job of a JobSet.
+                     * @description Number of pods that stay in one cluster if a gang is split, such as those of one job of a JobSet.
                      */
                     memberSize?: number;
-                    /** @description Name of the role. */
+                    /** @description Name of the pod set. */
                     name: string;
-                    /** @description Further tests of nodes, one of which must hold. */
+                    /** @description Further requirements on nodes; one term must hold. */
                     nodeAffinity?: {
-                        /** @description Tests of node labels, all of which must hold. */
+                        /** @description Requirements on node labels, all of which must hold. */
                         matchExpressions?: {
                             /** @description Key of the node label. */
                             key: string;
                             /**
-                             * @description How the label is tested.
+                             * @description How the label is compared with the values.
                              * @enum {string}
                              */
                             operator: "DoesNotExist" | "Exists" | "Gt" | "In" | "Lt" | "NotIn";
@@ -3127,43 +3127,43 @@ export interface components {
                     nodeSelector?: {
                         [key: string]: string;
                     };
-                    /** @description What each pod needs. */
+                    /** @description Resource requests of each pod. */
                     requests?: {
                         [key: string]: number | string;
                     };
-                    /** @description Taints of nodes that the pods bear. */
+                    /** @description Node taints that the pods tolerate. */
                     tolerations?: {
                         /**
-                         * @description Effect of the taint; unset means any.
+                         * @description Effect of the taint; unset: any.
                          * @enum {string}
                          */
                         effect?: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
-                        /** @description Key of the taint; empty with operator Exists means any. */
+                        /** @description Key of the taint; empty with operator Exists: any. */
                         key?: string;
                         /**
-                         * @description Whether the value is compared, or only the key.
+                         * @description Equal: key and value must match. Exists: only the key.
                          * @enum {string}
                          */
                         operator?: "Equal" | "Exists";
                         /**
                          * Format: int64
-                         * @description How long a NoExecute taint is borne from when it was added; unset means for ever.
+                         * @description Seconds that a NoExecute taint is tolerated after it was added; unset: forever.
                          */
                         tolerationSeconds?: number;
                         /** @description Value of the taint, for operator Equal. */
                         value?: string;
                     }[];
-                    /** @description How near to each other the pods must be. */
+                    /** @description How close together the pods must be. */
                     topology?: {
-                        /** @description Level of which one domain should hold all pods. */
+                        /** @description Topology level of which one domain should hold all pods. */
                         preferred?: string;
-                        /** @description Level of which one domain must hold all pods. */
+                        /** @description Topology level of which one domain must hold all pods. */
                         required?: string;
-                        /** @description Level of which one domain must hold each slice. */
+                        /** @description Topology level of which one domain must hold each slice. */
                         sliceLevel?: string;
                         /**
                          * Format: int64
-                         * @description Pods of a slice, such as those of a TPU slice.
+                         * @description Number of pods per slice, such as a TPU slice.
                          */
                         sliceSize?: number;
                     };
@@ -3195,19 +3195,19 @@ export interface components {
                 retry?: {
                     /**
                      * Format: int64
-                     * @description Wait before the first retry; each next doubles it.
+                     * @description Seconds before the first retry; each further retry doubles it.
                      * @default 60
                      */
                     backoffSeconds: number;
                     /**
                      * Format: int64
-                     * @description The longest wait between two tries.
+                     * @description Maximum seconds between two retries.
                      * @default 3600
                      */
                     backoffSecondsMax: number;
                     /**
                      * Format: int64
-                     * @description How often a workload is tried again before it has failed for good.
+                     * @description Maximum number of retries before a workload fails for good.
                      * @default 3
                      */
                     limit: number;
@@ -3236,9 +3236,9 @@ export interface components {
                     kind: string;
                     /** @description Name of the object. */
                     name: string;
-                    /** @description Namespace of the object; empty means that of the referring one. */
+                    /** @description Namespace of the object; empty: that of the referring object. */
                     namespace?: string;
-                    /** @description UID of the object, where one incarnation is meant. */
+                    /** @description UID of the object, to refer to one instance of it. */
                     uid?: string;
                 };
                 /** @description The tasks of an Independent workload. */
@@ -3285,51 +3285,51 @@ export interface components {
             status?: {
                 /** @description The decision on it that holds. */
                 claim?: {
-                    /** @description Alternative that was chosen; empty: the first. */
+                    /** @description Name of the chosen alternative; empty: none, the workload runs as specified. */
                     alternative?: string;
                     /**
                      * Format: int64
-                     * @description Rises with each decision to run it anew.
+                     * @description Number of the attempt; increases with each new attempt.
                      */
                     attempt: number;
-                    /** @description It was given more, or less, since: some of it may run though the rest waits. */
+                    /** @description Whether the claim was resized after it was made, so that part of it may run while the rest waits. */
                     begun?: boolean;
                     /**
                      * Format: date-time
-                     * @description When the claim is given up if it is not ready.
+                     * @description Time at which the claim is withdrawn unless the workload is ready.
                      */
                     deadline?: string;
                     /**
                      * Format: date-time
-                     * @description When it was decided.
+                     * @description Time of the decision.
                      */
                     decidedAt: string;
-                    /** @description What goes where. */
+                    /** @description Placements, one per cluster. */
                     placements?: {
                         /**
                          * Format: int64
                          * @description Attempt that the pods belong to.
                          */
                         attempt?: number;
-                        /** @description Name of the cluster; empty where there are none and quota alone decides. */
+                        /** @description Name of the cluster; empty if there are no clusters and only quota is decided. */
                         cluster: string;
-                        /** @description Cluster where replicas start once those of a place that is left are gone. */
+                        /** @description Cluster where replicas start once those of this released placement are gone. */
                         givesWayTo?: string;
-                        /** @description Group of the policy that it is in. */
+                        /** @description Group of the placement policy that the cluster belongs to. */
                         group?: string;
                         /**
-                         * @description When a place that is left is stopped: now; when as many replicas are ready in their new places; or as soon as the workload's disruption budget allows.
+                         * @description When a released placement is stopped. Now: at once. WhenReplaced: when as many replicas are ready in their new places. WithinBudget: as soon as the workload's disruption budget allows.
                          * @enum {string}
                          */
                         leaves?: "Now" | "WhenReplaced" | "WithinBudget";
-                        /** @description The pods. */
+                        /** @description Pods, by pod set. */
                         podSets?: {
                             /**
                              * Format: int64
-                             * @description How many pods.
+                             * @description Number of pods.
                              */
                             count: number;
-                            /** @description Pods in each topology domain chosen. */
+                            /** @description Number of pods in each chosen topology domain. */
                             domains?: {
                                 [key: string]: number;
                             };
@@ -3339,77 +3339,77 @@ export interface components {
                             };
                             /** @description Name of the pod set. */
                             name: string;
-                            /** @description What each pod is charged. */
+                            /** @description Resources charged per pod. */
                             requests?: {
                                 [key: string]: number | string;
                             };
-                            /** @description Level of the topology domains chosen. */
+                            /** @description Level of the chosen topology domains. */
                             topologyLevel?: string;
                         }[];
                         /**
                          * Format: int64
-                         * @description Replicas, of a Divided workload.
+                         * @description Number of replicas, for a Divided workload.
                          */
                         replicas?: number;
-                        /** @description Tasks of an Independent workload, as ranges such as 0-41,43. */
+                        /** @description Tasks, for an Independent workload, as ranges such as 0-41,43. */
                         tasks?: string;
                     }[];
-                    /** @description Queue that is charged. */
+                    /** @description Queue whose quota is charged. */
                     queue?: string;
                     /**
                      * Format: date-time
-                     * @description When all its pods were ready.
+                     * @description Time at which all its pods were ready.
                      */
                     readyAt?: string;
                     /**
-                     * @description How the capacity was got.
+                     * @description How the capacity was obtained: idle, by preemption, or by provisioning nodes.
                      * @enum {string}
                      */
                     rung?: "Idle" | "Preempt" | "Provision";
-                    /** @description The clusters, for people. */
+                    /** @description List of the clusters, for people. */
                     summary?: string;
                     /**
                      * Format: int64
-                     * @description Term of the hub that decided.
+                     * @description Term of the hub that made the decision.
                      */
                     term: number;
                     /** @description What must happen before the pods can run. */
                     waitsFor?: {
                         /**
                          * Format: int64
-                         * @description The last attempt of it that must be gone.
+                         * @description Last attempt of that workload that must be gone.
                          */
                         attempt?: number;
-                        /** @description The cluster where it must happen. */
+                        /** @description Cluster where it must happen. */
                         cluster?: string;
                         /**
                          * Format: int64
-                         * @description How many nodes it must bring.
+                         * @description Number of nodes to provision.
                          */
                         count?: number;
-                        /** @description The data that must arrive. */
+                        /** @description Data that must arrive. */
                         data?: string;
-                        /** @description The elastic pool that must bring nodes. */
+                        /** @description Elastic pool that must provision nodes. */
                         pool?: string;
                         /**
-                         * @description What sort of thing it is.
+                         * @description Type of the condition.
                          * @enum {string}
                          */
                         type: "Data" | "Preemption" | "Provision" | "Ready";
-                        /** @description The victim that must be gone. */
+                        /** @description Preempted workload that must be gone. */
                         workload?: {
-                            /** @description Its name, where its namespace is the same. */
+                            /** @description Name of the workload; set only if it is in the same namespace. */
                             name?: string;
-                            /** @description Its namespace, where that is the same. */
+                            /** @description Namespace of the workload; set only if it is the referring workload's own. */
                             namespace?: string;
                             /**
                              * Format: int64
-                             * @description Its priority.
+                             * @description Priority of the workload.
                              */
                             priority?: number;
-                            /** @description Its queue. */
+                            /** @description Queue of the workload. */
                             queue?: string;
-                            /** @description Its UID. */
+                            /** @description UID of the workload. */
                             uid?: string;
                         };
                     }[];
@@ -3418,24 +3418,24 @@ export interface components {
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description When the status last changed.
+                     * @description Time at which the status last changed.
                      */
                     lastTransitionTime: string;
-                    /** @description Why, as a sentence for people. */
+                    /** @description Reason for the status, as a sentence for people. */
                     message?: string;
                     /**
                      * Format: int64
-                     * @description Generation of the object that the condition was made from.
+                     * @description Generation of the object that the condition reflects.
                      */
                     observedGeneration?: number;
-                    /** @description Why, as a code for programs. */
+                    /** @description Reason for the status, as a code for programs. */
                     reason?: string;
                     /**
-                     * @description Whether it holds.
+                     * @description Whether the condition holds.
                      * @enum {string}
                      */
                     status: "False" | "True" | "Unknown";
-                    /** @description What the condition is about, in one word. */
+                    /** @description Type of the condition. */
                     type: string;
                 }[];
                 /** @description Tasks that failed for good, as ranges. */
@@ -3453,54 +3453,54 @@ export interface components {
                 history?: {
                     /**
                      * Format: int64
-                     * @description Which attempt.
+                     * @description Number of the attempt.
                      */
                     attempt: number;
                     /**
-                     * @description Who is to blame for its end.
+                     * @description What caused its end: Place (cluster or node), Program, Decision (of the hub) or Unknown.
                      * @enum {string}
                      */
                     blame?: "Decision" | "Place" | "Program" | "Unknown";
-                    /** @description Where it was. */
+                    /** @description Clusters where it was placed. */
                     clusters?: string[];
                     /**
                      * Format: date-time
-                     * @description When it ended.
+                     * @description Time at which it ended.
                      */
                     endedAt?: string;
                     /**
                      * Format: int64
-                     * @description Exit code, where there was one.
+                     * @description Exit code, if there was one.
                      */
                     exitCode?: number;
                     /**
                      * Format: int64
-                     * @description Work that was lost, in seconds of run time.
+                     * @description Run time lost, in seconds.
                      */
                     lostSeconds?: number;
-                    /** @description What the cluster said of it. */
+                    /** @description Message from the cluster. */
                     message?: string;
-                    /** @description For whom it was preempted. */
+                    /** @description Workload for which it was preempted. */
                     preemptedBy?: {
-                        /** @description Its name, where its namespace is the same. */
+                        /** @description Name of the workload; set only if it is in the same namespace. */
                         name?: string;
-                        /** @description Its namespace, where that is the same. */
+                        /** @description Namespace of the workload; set only if it is the referring workload's own. */
                         namespace?: string;
                         /**
                          * Format: int64
-                         * @description Its priority.
+                         * @description Priority of the workload.
                          */
                         priority?: number;
-                        /** @description Its queue. */
+                        /** @description Queue of the workload. */
                         queue?: string;
-                        /** @description Its UID. */
+                        /** @description UID of the workload. */
                         uid?: string;
                     };
-                    /** @description Code of why it ended. */
+                    /** @description Reason code for its end. */
                     reason?: string;
                     /**
                      * Format: date-time
-                     * @description When it ran.
+                     * @description Time at which it started to run.
                      */
                     startedAt?: string;
                 }[];
@@ -3570,25 +3570,25 @@ export interface components {
                      * @description Attempt that the pods belong to.
                      */
                     attempt?: number;
-                    /** @description Name of the cluster; empty where there are none and quota alone decides. */
+                    /** @description Name of the cluster; empty if there are no clusters and only quota is decided. */
                     cluster: string;
-                    /** @description Cluster where replicas start once those of a place that is left are gone. */
+                    /** @description Cluster where replicas start once those of this released placement are gone. */
                     givesWayTo?: string;
-                    /** @description Group of the policy that it is in. */
+                    /** @description Group of the placement policy that the cluster belongs to. */
                     group?: string;
                     /**
-                     * @description When a place that is left is stopped: now; when as many replicas are ready in their new places; or as soon as the workload's disruption budget allows.
+                     * @description When a released placement is stopped. Now: at once. WhenReplaced: when as many replicas are ready in their new places. WithinBudget: as soon as the workload's disruption budget allows.
                      * @enum {string}
                      */
                     leaves?: "Now" | "WhenReplaced" | "WithinBudget";
-                    /** @description The pods. */
+                    /** @description Pods, by pod set. */
                     podSets?: {
                         /**
                          * Format: int64
-                         * @description How many pods.
+                         * @description Number of pods.
                          */
                         count: number;
-                        /** @description Pods in each topology domain chosen. */
+                        /** @description Number of pods in each chosen topology domain. */
                         domains?: {
                             [key: string]: number;
                         };
@@ -3598,19 +3598,19 @@ export interface components {
                         };
                         /** @description Name of the pod set. */
                         name: string;
-                        /** @description What each pod is charged. */
+                        /** @description Resources charged per pod. */
                         requests?: {
                             [key: string]: number | string;
                         };
-                        /** @description Level of the topology domains chosen. */
+                        /** @description Level of the chosen topology domains. */
                         topologyLevel?: string;
                     }[];
                     /**
                      * Format: int64
-                     * @description Replicas, of a Divided workload.
+                     * @description Number of replicas, for a Divided workload.
                      */
                     replicas?: number;
-                    /** @description Tasks of an Independent workload, as ranges such as 0-41,43. */
+                    /** @description Tasks, for an Independent workload, as ranges such as 0-41,43. */
                     tasks?: string;
                 }[];
                 /**
@@ -3640,18 +3640,18 @@ export interface components {
                 };
                 /** @description Capacity that it holds while it waits. */
                 reservation?: {
-                    /** @description Where it is held. */
+                    /** @description Cluster where the capacity is held. */
                     cluster: string;
-                    /** @description Flavors of which it is held. */
+                    /** @description Flavors of the held capacity. */
                     flavors: string[];
                     /**
                      * Format: date-time
-                     * @description Since when it is held.
+                     * @description Time since which the capacity has been held.
                      */
                     heldSince: string;
                     /**
                      * Format: date-time
-                     * @description When it is expected to start.
+                     * @description Time at which the gang is expected to start.
                      */
                     startsAt?: string;
                 };

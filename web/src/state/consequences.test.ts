@@ -54,7 +54,7 @@ test.each([
     "a service serves nobody",
     { mode: "Divided" },
     {},
-    ["16 GPUs in east are freed.", "It serves nobody until it runs again."],
+    ["16 GPUs in east are freed.", "It serves no traffic until it runs again."],
   ],
 ])("%s", (_, spec, claim, said) => {
   expect(running(spec, claim)).toEqual(said);

@@ -19,7 +19,7 @@ export function ofStopping(workload: Workload, row: Row, now: number): string[] 
         "pod",
       )} in ${where} end.`,
     );
-  if (row.mode === "Divided") return [...said, "It serves nobody until it runs again."];
+  if (row.mode === "Divided") return [...said, "It serves no traffic until it runs again."];
   if (row.running === null) return [...said, "It has not begun to run, so no work is lost."];
   const ran = span(now - row.running);
   const checkpoint = workload.spec.checkpoint;

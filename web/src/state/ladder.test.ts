@@ -45,7 +45,7 @@ test("a cluster that lacks room says how much on each step", () => {
     ["yes", ""],
     ["yes", "enough"],
     ["no", "4 GPUs short"],
-    ["no", "nobody to preempt"],
+    ["no", "nothing to preempt"],
     ["no", "1 node left, too few"],
   ]);
   expect(found.rows[0]!.cells[2]!.more).toEqual(["4 pods too many"]);

@@ -44,7 +44,7 @@ export interface Ladder {
 }
 
 const RUNGS: Record<string, Column> = {
-  Idle: { key: "Idle", title: "Free now", hint: "Does it fit into what nobody uses?" },
+  Idle: { key: "Idle", title: "Free now", hint: "Does it fit into what is idle?" },
   Preempt: {
     key: "Preempt",
     title: "Preemption",
@@ -146,7 +146,7 @@ function rowOf(why: Explanation, place: PlaceLack, reasons: Reason[], columns: C
       };
     const steps = (why.ladder ?? []).filter((one) => one.rung === column.key);
     const isOn = !steps.length || !group || steps.some((one) => !one.group || one.group === group);
-    const because = quotas.length ? ["Its queue is short, so nobody looked."] : [];
+    const because = quotas.length ? ["Its queue lacks quota, so this was not tried."] : [];
     return {
       mark: "skip",
       text: isOn ? "not tried" : "not on its ladder",
@@ -166,7 +166,8 @@ function rungOf(reason: Reason): string {
 
 function quotaCell(reasons: Reason[], why: Explanation): Cell {
   const first = reasons[0];
-  if (!first) return { mark: "yes", text: "enough", more: [`Queue ${why.queue} would allow it.`] };
+  if (!first)
+    return { mark: "yes", text: "enough", more: [`Queue ${why.queue} has quota for it.`] };
   const texts: Record<string, string> = {
     UserLimitExceeded: "limit of its user",
     ClaimsExceeded: "too many run",
@@ -228,7 +229,7 @@ function unit(why: Explanation, amount: number): string {
 function rungText(reason: Reason): string {
   switch (reason.code) {
     case "NoVictims":
-      return "nobody to preempt";
+      return "nothing to preempt";
     case "NoPool":
       return "no elastic pool";
     case "OutOfStock":
@@ -236,7 +237,7 @@ function rungText(reason: Reason): string {
         ? `out of stock until ${clock(reason.until * 1000)}`
         : `${plural(reason.count ?? 0, "node")} left, too few`;
     case "DoesNotFit":
-      return shortWords(reason.short) || `${plural(reason.count ?? 0, "pod")} too many`;
+      return shortWords(reason.short) || `no room for ${plural(reason.count ?? 0, "pod")}`;
     case "NotTried":
       return "not tried in this cycle";
     default:

@@ -33,14 +33,14 @@ const QUESTIONS: Record<string, string> = {
   pods: "the pods of a workload",
   snapshot: "the fleet as a whole",
   standing: "how queues stand",
-  timeline: "who had what when",
+  timeline: "which workloads had which GPUs",
   traffic: "how load is shared",
 };
 
 const SHARED: Record<string, string> = {
   clusterreports: "the nodes of clusters",
   clusters: "the clusters",
-  costaccounts: "what everybody's use cost",
+  costaccounts: "what use cost",
   flavors: "the flavors",
   fleets: "the settings of the fleet",
   queues: "the queues",

@@ -70,7 +70,7 @@ test.each([
     "room is lacking",
     service("chat", 5, [place("a", "home", 2)]),
     {},
-    "3 more replicas wait for room",
+    "3 more replicas are pending",
   ],
   [
     "one is not ready",

@@ -281,7 +281,7 @@ function troubleOf(
   if (part.placed < part.wanted)
     return {
       tone: "wait",
-      text: `${plural(part.wanted - part.placed, "more replica waits", "more replicas wait")} for room`,
+      text: `${plural(part.wanted - part.placed, "more replica is", "more replicas are")} pending`,
     };
   if (part.ready < part.placed)
     return {

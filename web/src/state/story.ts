@@ -148,7 +148,7 @@ function current(
         at: heldSince(workload) ?? cursor,
         word: "Suspended",
         tone: "hold",
-        more: "until somebody resumes it",
+        more: "until it is resumed",
       });
     return end;
   }

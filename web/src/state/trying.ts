@@ -3,7 +3,7 @@
 import { ask, ours } from "../api/client";
 import type { Plan, Step, Workload } from "../api/kinds";
 import { plural } from "../words/amounts";
-import { listWords, plainly } from "../words/missing";
+import { listWords } from "../words/missing";
 import { span } from "../words/times";
 
 export interface Tried {
@@ -52,9 +52,7 @@ export function outcomeOf(key: string, tried: Tried): Outcome {
       reasons.find((one) => !["NotSelected", "Fenced", "Tainted", "Closed"].includes(one.code)) ??
       reasons[0];
     lines.push(
-      telling
-        ? `It would still wait: ${plainly(telling.message)}.`
-        : "Nothing would be decided on it.",
+      telling ? `It would still wait: ${telling.message}.` : "Nothing would be decided on it.",
     );
   }
   for (const step of tried.after.steps) {

@@ -44,7 +44,7 @@ export function waysOf(why: Explanation, workload: Workload, row: Row): Way[] {
   const isQuotaShort = why.quota !== undefined;
   const before = (why.position ?? 1) - 1;
   const ahead = before
-    ? `${plural(before, "workload")} ${before === 1 ? "is" : "are"} before it in queue ${why.queue}`
+    ? `${plural(before, "workload")} ${before === 1 ? "is" : "are"} ahead of it in queue ${why.queue}`
     : "those of its queue with less may have to give way";
   if (before || isQuotaShort)
     ways.push({
@@ -71,7 +71,7 @@ function remedyWords(one: Remedy): string {
     case "FewerPods":
       return `It is smaller: with ${needs} it would start now.`;
     case "Alternative":
-      return `It need not hold out before ${one.name}: it would start now.`;
+      return `Take ${one.name} without waiting: it would start now.`;
     case "Quota":
       return `Queue ${one.name} has ${listWords(Object.entries(one.short ?? {}).map(([resource, amount]) => amountWords(resource, amount)))} more: it would start now.`;
     default:

@@ -20,14 +20,6 @@ export function shortWords(short: Record<string, string> | undefined): string {
   return parts.length ? `${listWords(parts)} short` : "";
 }
 
-/** What the hub says of resources, as people say it: `8 nvidia.com/gpu short` as `8 GPUs short`. */
-export function plainly(said: string): string {
-  return said.replace(
-    /\b(\d+(?:\.\d+)?) ([\w.-]+\.[\w.-]+\/[\w-]*gpu)(?![\w/-]|\.\w)/g,
-    (_whole, amount: string, resource: string) => amountWords(resource, amount),
-  );
-}
-
 /** `a, b and c`. */
 export function listWords(parts: string[]): string {
   return parts.length > 1
