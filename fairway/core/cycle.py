@@ -1,11 +1,11 @@
 """The cycle: a snapshot in, a plan out.
 
-`plan` reads as a table of contents: line up, take the best head, decide, tell the line. A long
-cycle comes in parts: a budget says after how many decisions to stop, and the cursor where to go on.
-Everything that a part remembers for the next is in the cursor.
+`plan` reads as a table of contents: line up the queues, take the best head, decide, record the
+outcome. A long cycle comes in parts: a budget limits the number of decisions, and the cursor says
+where to continue. Everything that one part remembers for the next is in the cursor.
 
-Workloads of equal likeness (same queue, priority, policy and forms) that cannot start now are set
-aside together with the first of them, until something is freed.
+Workloads of equal likeness (same queue, priority, user, policy, forms and so on) get the same
+answer. If the first of them cannot start, all are set aside until something is freed.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _DECIDE = {"Gang": gang.decide, "Divided": service.decide, "Independent": sweep.
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a cycle goes on: who was looked at already, and which likenesses cannot start.
+    """Where a cycle continues: which workloads were decided, and which likenesses cannot start.
 
-    Whoever comes while nothing is freed is looked at alone: `woken` says by whom to go on. What
-    was set aside stays so until something is freed; then a cycle begins anew with `START`.
+    While nothing is freed, only new workloads are looked at: `woken` continues with these. What was
+    set aside stays so until something is freed; then a new cycle begins (`START` or `anew`).
     """
 
     seen: frozenset[str] = frozenset()
     set_aside: Mapping[Hashable, Sequence[Reason]] = field(default_factory=dict)
     blocked: Mapping[str, str] = field(default_factory=dict)  # strict queue -> its head
-    only: frozenset[str] | None = None  # who is looked at; None: everyone who waits
+    only: frozenset[str] | None = None  # the workloads to look at; None: all that wait
     homeward: Homeward | None = None  # services away from home; None: nothing is remembered
     is_done: bool = False
 
     def woken(self, keys: Iterable[str]) -> Cursor:
-        """Goes on with those who have come."""
+        """A cursor that continues with these workloads only."""
         return Cursor(
             set_aside=self.set_aside,
             blocked=self.blocked,
@@ -56,7 +56,7 @@ class Cursor:
         )
 
     def anew(self) -> Cursor:
-        """Begins with everybody; what is remembered of services away from home stays."""
+        """A cursor that begins again with all; what is known of services away from home stays."""
         return Cursor(homeward=self.homeward)
 
 
@@ -65,7 +65,7 @@ START = Cursor()
 
 @dataclass(slots=True)
 class _Line:
-    """Who is next: one head for each queue, by the order among siblings at each level."""
+    """The next workload: one head per queue, ordered among siblings at each level of the tree."""
 
     planning: PlanningRound
     cursor: Cursor
@@ -91,7 +91,7 @@ class _Line:
             self._offer_next(queue)
 
     def _offer_next(self, queue: str) -> None:
-        """Puts the next workload of a queue forward that is worth a look."""
+        """Offers the next workload of a queue that can be decided now."""
         seen, is_blocked = self.seen, queue in self.blocked
         is_open = _is_open(self.planning, queue)
         for workload in self._heads[queue]:
@@ -111,7 +111,7 @@ class _Line:
         self._offered.pop(queue, None)
 
     def _is_behind_head(self, workload: Workload) -> bool:
-        """Whether a strict queue lets nobody past somebody before it."""
+        """Whether a workload is behind the blocked head of a strict queue."""
         head = self.planning.snapshot.facts.workloads.get(self.blocked.get(workload.queue, ""))
         return head is not None and precedence(head) < precedence(workload)
 
@@ -119,11 +119,11 @@ class _Line:
         while (queue := self._tournament.pop_best()) is not None:
             workload = self._offered[queue]
             if workload.key in self.planning.preempted:
-                # What it holds is gone; it comes again later.
+                # It was preempted in this plan, and is decided again later.
                 self.seen.add(workload.key)
                 self._offer_next(queue)
                 continue
-            # What was decided since it was put forward may have taken the last claim.
+            # A decision since it was offered may have taken the last claim.
             reason = _limit_reason(self.planning, workload)
             if reason is None:
                 return workload
@@ -132,7 +132,7 @@ class _Line:
         return None
 
     def tell(self, workload: Workload, verdict: Outcome) -> None:
-        """Writes down what was decided, and puts the next of the queue forward."""
+        """Records an outcome, and offers the next workload of the queue."""
         self.seen.add(workload.key)
         self.steps.extend(map(self._awaiting, verdict.steps))
         if verdict.is_decided:
@@ -143,7 +143,7 @@ class _Line:
                 self.planning.changed.add(workload.key)
             self._tournament.refresh(workload.queue)
             if any(isinstance(step, Preempt) for step in verdict.steps):
-                self.set_aside.clear()  # something is freed: who could not start may now
+                self.set_aside.clear()  # something is freed: others may start now
             for step in verdict.steps:
                 victim = self.planning.snapshot.facts.workloads.get(step.workload)
                 if victim is not None and victim.queue != workload.queue:
@@ -159,7 +159,7 @@ class _Line:
         self._offer_next(workload.queue)
 
     def _awaiting(self, step: Step) -> Step:
-        """Whoever takes of what victims leave starts when they are gone."""
+        """An admission waits for the victims whose quota or nodes it takes."""
         if not isinstance(step, Admit):
             return step
         return replace(step, waits_for=self.planning.leaving.awaited())
@@ -171,7 +171,7 @@ class _Line:
             self.planning.reservations.waits(workload, reasons)
 
     def _set_aside(self, workload: Workload, reasons: Sequence[Reason]) -> None:
-        """Others like it need not be asked; where room is kept, its run-time limit counts."""
+        """Sets a likeness aside; where reservations hold it back, its run-time limit counts too."""
         likeness = workload.likeness
         if self.planning.reservations.is_held_back(workload):
             self.set_aside[likeness, workload.limit_seconds] = reasons
@@ -188,7 +188,7 @@ class _Line:
 
 
 def _decide(planning: PlanningRound, workload: Workload) -> Outcome:
-    """What is decided on a workload; pools that may be out of stock are the last resort."""
+    """Decides on a workload; pools that may be out of stock are the last resort."""
     decide = gang_growth.decide if workload.grows else _DECIDE[workload.mode]
     outcome = decide(planning, workload)
     if outcome.is_decided or not outcome.has_passed_over:
@@ -200,7 +200,7 @@ def _decide(planning: PlanningRound, workload: Workload) -> Outcome:
 def plan(
     snapshot: Snapshot, cursor: Cursor = START, budget: int | None = None
 ) -> tuple[Plan, Cursor]:
-    """What to do at this moment, and where to go on. The snapshot is left as it was."""
+    """The plan for this moment, and where to continue. The snapshot is left unchanged."""
     planning = PlanningRound(snapshot)
     with planning.ledger.trial():
         line = _Line(planning, cursor)
@@ -216,7 +216,7 @@ def plan(
             decisions += 1
         is_done = workload is None or is_paused
         homeward = cursor.homeward
-        # Who comes home waits for nobody: it comes when the victims of this plan are gone.
+        # A move does not wait for victims: services return in a plan that preempts nothing.
         if is_done and not is_paused and cursor.only is None and not planning.preempted:
             moves, homeward = returns(planning, {step.workload for step in line.steps}, homeward)
             line.steps.extend(moves)
@@ -242,7 +242,7 @@ def plan(
 
 
 def _lines(snapshot: Snapshot, only: frozenset[str] | None) -> Mapping[str, Sequence[Workload]]:
-    """Who waits, by queue and in order; of all, or of some."""
+    """The workloads that wait, by queue and in order; all, or only some."""
     if only is None:
         return snapshot.lines
     lines: dict[str, list[Workload]] = {}
@@ -253,7 +253,7 @@ def _lines(snapshot: Snapshot, only: frozenset[str] | None) -> Mapping[str, Sequ
 
 
 def _is_open(planning: PlanningRound, queue: str) -> bool:
-    """Whether nothing about a queue keeps its workloads from being looked at, ever in a plan."""
+    """Whether nothing about a queue can keep its workloads from being decided in this plan."""
     known = planning.snapshot.facts.queues.get(queue)
     return (
         known is not None
@@ -264,7 +264,7 @@ def _is_open(planning: PlanningRound, queue: str) -> bool:
 
 
 def _standing(planning: PlanningRound, workload: Workload, *, is_open: bool) -> Reason | None:
-    """Why a workload is not looked at now, whatever is free; an open queue is no reason."""
+    """Why a workload cannot be decided now, whatever is free; None if it can."""
     queue = None if is_open else planning.snapshot.facts.queues.get(workload.queue)
     if not is_open and queue is None:
         return Reason(code=Code.NO_QUEUE, queue=workload.queue)
@@ -276,10 +276,10 @@ def _standing(planning: PlanningRound, workload: Workload, *, is_open: bool) -> 
         namespace, _ = namespace_and_name(workload.key)
         return Reason(code=Code.NOT_A_SUBMITTER, queue=workload.refused_by, other=namespace)
     if workload.held is None and workload.releasing:
-        # Two attempts at one time would be two copies of it.
+        # Two attempts at the same time would be two copies of it.
         return Reason(code=Code.STILL_ENDING, cluster=workload.releasing[0].cluster)
     if workload.held is None and workload.runs_in:
-        # Its hub had forgotten it; its agent brings it back.
+        # The hub has lost its claim; the agent's report restores it.
         return Reason(code=Code.RUNS_ALREADY, cluster=workload.runs_in)
     if workload.not_before > planning.now:
         return Reason(code=Code.BACK_OFF, until=workload.not_before)
@@ -301,7 +301,7 @@ def _limit_reason(planning: PlanningRound, workload: Workload) -> Reason | None:
 
 
 def _candidate(planning: PlanningRound, workload: Workload) -> Candidate:
-    """A head in the contest of shares: with what it would be charged on its first flavor."""
+    """A head as a candidate: with what it would be charged on its first flavors."""
     form = workload.forms[0]
     options = planning.assignments(workload, form)
     usage = options[0].full_usage(form) if options else {}

@@ -1,12 +1,12 @@
 """Trial usage over a snapshot, with automatic undo.
 
-A plan tries many things that do not come to pass: this flavor, those victims, that cluster. The
-ledger holds what the fleet would look like: quota used by each queue, room on the nodes, nodes left
-in elastic pools. Everything done inside a trial is undone when the trial ends, unless it is kept:
+A plan tries many alternatives: flavors, victims, clusters. The ledger holds the state that the
+fleet would have: quota used by each queue, room on the nodes, nodes left in elastic pools.
+Everything done inside a trial is undone when the trial ends, unless it is kept:
 
     with ledger.trial() as trial:
         ledger.charge(queue, usage)
-        ledger.take(cluster, packing)
+        ledger.take(cluster, packing, requests)
         if good:
             trial.keep()
 """
@@ -25,7 +25,7 @@ Undo = Callable[[], None]
 
 
 class Trial:
-    """Something that is being tried."""
+    """A group of changes that is undone unless it is kept."""
 
     __slots__ = ("is_kept",)
 
@@ -33,23 +33,23 @@ class Trial:
         self.is_kept = False
 
     def keep(self) -> None:
-        """Lets what was done stand, when the trial around it is kept as well."""
+        """Keeps what was done, provided that the enclosing trial is kept too."""
         self.is_kept = True
 
 
 class Ledger:
-    """What the fleet would look like."""
+    """The state that the fleet would have."""
 
     def __init__(self, tree: Tree, clusters: Mapping[str, Cluster]) -> None:
         self.tree = tree
         self.rooms: dict[str, Room] = {}
         self._pools: dict[tuple[str, str], int] = {}
-        self._limited: dict[str, list[Pool]] = {}  # by cluster: those that hang on more than that
+        self._limited: dict[str, list[Pool]] = {}  # by cluster: with a quota, or unsure
         for name in sorted(clusters):
             self.rooms[name] = Room(clusters[name])
             self._stock(clusters[name])
         self._undo: list[Undo] = []
-        self.freed = 0  # rises whenever some room may have got back something
+        self.freed = 0  # increases whenever a room may have more free
         self._settled = object()
 
     @contextmanager
@@ -70,21 +70,22 @@ class Ledger:
             self._undo.pop()()
 
     def settle(self) -> None:
-        """Forgets how to undo: what was kept so far is decided."""
+        """Discards the undo log: what was kept so far is final."""
         self._undo.clear()
         self._settled = object()
 
     def mark(self) -> object:
-        """Something that is the same object as long as the ledger says the same.
+        """An object that stays the same as long as the ledger's state does.
 
-        Whoever compares marks holds on to them; undoing what was done since brings one back.
+        A caller that compares marks keeps a reference to them. Undoing the changes since a mark
+        restores it.
         """
         return self._undo[-1] if self._undo else self._settled
 
     # Quota.
 
     def charge(self, queue: str, usage: Usage) -> None:
-        """Adds usage to a queue and its ancestors; negative amounts give back."""
+        """Adds usage to a queue and its ancestors; negative amounts release it."""
         charged = dict(usage)
         self.tree.charge(queue, charged)
         self._undo.append(
@@ -108,10 +109,10 @@ class Ledger:
         self.freed += 1
         self._undo.append(devices.give_back(self.rooms[cluster], packing, requests))
 
-    # Clusters: changes that last, outside of all trials.
+    # Clusters: permanent changes, outside of all trials.
 
     def put_cluster(self, cluster: Cluster) -> Room:
-        """A cluster has come, or changed; its room is empty unless the nodes are the same."""
+        """Adds or replaces a cluster; its room is emptied unless nodes, labels and levels match."""
         room = self.rooms.get(cluster.name)
         if room is None:
             room = Room(cluster)
@@ -129,7 +130,7 @@ class Ledger:
         del self.rooms[cluster]
 
     def renew(self, cluster: str) -> None:
-        """Whatever was worked out from a room is worked out anew."""
+        """Invalidates what was derived from a room."""
         self.rooms[cluster].renew()
         self.freed += 1
 
@@ -171,7 +172,7 @@ class Ledger:
 
 
 def as_many(pool: Pool, other: Pool, count: int) -> int:
-    """How many nodes of another pool so many of one take away from, where a quota limits both."""
+    """How many nodes of `other` are lost if `count` of `pool` are provisioned from one quota."""
     shape, others = dict(pool.shape), dict(other.shape)
     return max(
         (
@@ -184,7 +185,7 @@ def as_many(pool: Pool, other: Pool, count: int) -> int:
 
 
 def is_same_ground(cluster: Cluster, other: Cluster) -> bool:
-    """Whether pods are on the same nodes, by the same rules, in both."""
+    """Whether both have the same nodes, labels and topology levels, so that packings hold."""
     return (
         cluster.nodes is other.nodes
         and cluster.labels == other.labels

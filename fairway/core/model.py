@@ -3,7 +3,8 @@
 The view makes these from API objects. Amounts are whole numbers of a base unit per resource (see
 `unit_nanos`): a thousandth of a CPU or of a GPU, a byte of memory. Times are seconds since the
 epoch. Selectors of clusters are resolved to names and resources have the fleet's names, so that the
-core neither evaluates expressions nor knows profiles. Shapes are hashable: equal ones fit alike.
+core neither evaluates expressions nor knows profiles. Shapes are hashable: equal shapes fit the
+same nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Request = tuple[tuple[str, int], ...]  # (resource, amount) sorted by resource, 
 Clusters = frozenset[str] | None
 
 _BYTES = ("memory", "ephemeral-storage", "storage", "hugepages-")
-# No flavor of its own: charged where a queue covers a resource by no group, or has no quota at all.
+# The flavor that is charged for a resource that no group of the queue covers.
 NO_FLAVOR = ""
 
 
@@ -33,7 +34,7 @@ def unit_nanos(resource: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One pod, as far as it decides where it can run. Equal shapes fit alike."""
+    """The part of a pod that decides where it can run. Equal shapes fit the same nodes."""
 
     requests: Request
     node_selector: tuple[tuple[str, str], ...] = ()
@@ -43,7 +44,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """How near to each other the pods of a set must be. Levels are names of the cluster's."""
+    """How close together the pods of a set must run. Levels are those the cluster names."""
 
     required: str = ""
     preferred: str = ""
@@ -51,9 +52,9 @@ class Topology:
     slice_size: int = 1
 
     def of_each(self, pods: int) -> Topology:
-        """The same for several copies of so many pods: each copy is together, not all of them.
+        """The topology of several copies of `pods` pods: each copy stays together, not all copies.
 
-        Copies that are made of slices themselves must all be in one domain, if any is required.
+        Copies that have slices already must all be in one domain, if a domain is required.
         """
         if not self.required or self.slice_level:
             return self
@@ -69,11 +70,11 @@ class PodSet:
     count: int
     least: int
     topology: Topology = Topology()
-    member_size: int = 0  # pods that stay in one cluster where a gang may split; 0: all
+    member_size: int = 0  # pods that stay in one cluster when a gang splits; 0: all
 
 
 class Likeness:
-    """Something to look up by, hashed once: what it is made of is large and asked about often."""
+    """A lookup key that is hashed once: its value is large and looked up often."""
 
     __slots__ = ("_hash", "value")
 
@@ -88,12 +89,12 @@ class Likeness:
         return isinstance(other, Likeness) and self.value == other.value
 
     def __reduce__(self) -> tuple[type[Likeness], tuple[Hashable]]:
-        """Hashes are another process's own."""
+        """Pickles the value only: hashes differ between processes."""
         return (Likeness, (self.value,))
 
 
 class _Remembers:
-    """Room for what a frozen value works out once; no field, so neither compared nor copied."""
+    """A slot for a cached property of a frozen value; no field, so neither compared nor copied."""
 
     __slots__ = ("_likeness",)
     _likeness: Likeness
@@ -104,8 +105,8 @@ class Form(_Remembers):
     """One form in which a workload may run: the first, or an alternative."""
 
     name: str = ""
-    after_seconds: int = 0  # how long earlier forms are held out for
-    flavors: tuple[str, ...] = ()  # allowed; none means any
+    after_seconds: int = 0  # used only after the workload has waited this long
+    flavors: tuple[str, ...] = ()  # allowed flavors; empty: any
     pod_sets: tuple[PodSet, ...] = ()
 
     @property
@@ -131,7 +132,7 @@ class PlacedPods:
     domains: tuple[tuple[str, int], ...] = ()  # pods per topology domain, where chosen
 
     def usage(self) -> dict[FlavorResource, int]:
-        """What they are charged to quota."""
+        """The quota that these pods are charged."""
         flavor_of = dict(self.flavors)
         return {
             (flavor_of.get(resource, NO_FLAVOR), resource): amount * self.count
@@ -149,20 +150,20 @@ class Placed:
     replicas: int = 0
     tasks: str = ""  # ranges of task numbers, of an Independent workload
     bound: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    # pod set -> {position of node: pods} as the cluster's report says; what is not bound is assumed
-    attempt: int = 0  # to which its pods belong; 0: the claim's
-    is_charged: bool = True  # to quota; what makes way for its own replacement is not, beside it
+    # pod set -> {position of node: pods} in the cluster's report; nodes of other pods are assumed
+    attempt: int = 0  # the attempt its pods belong to; 0: the claim's
+    is_charged: bool = True  # to quota; False: its own replacement is charged instead
 
 
 def are_alike(placement: Placed, other: Placed) -> bool:
-    """Whether pods of two places have the same flavors, so that one can take the other's quota."""
+    """Whether two placements have the same flavors, so that one can take over the other's quota."""
     return {pods.name: pods.flavors for pods in placement.pods} == {
         pods.name: pods.flavors for pods in other.pods
     }
 
 
 def usage_of(*placed: Placed) -> dict[FlavorResource, int]:
-    """What placements are charged to quota, together."""
+    """The total quota that placements are charged."""
     if len(placed) == 1 and len(placed[0].pods) == 1 and placed[0].is_charged:
         return placed[0].pods[0].usage()
     total: dict[FlavorResource, int] = {}
@@ -175,7 +176,7 @@ def usage_of(*placed: Placed) -> dict[FlavorResource, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stray:
-    """Pods of ours that no claim accounts for: of an attempt that is over, or still ending."""
+    """Fairway's pods that no claim accounts for: of an attempt that has ended or is ending."""
 
     requests: Request  # of one pod
     pods: Mapping[int, int]  # position of node -> pods
@@ -185,19 +186,19 @@ class Stray:
 class Held:
     """The claim of a workload: what it holds."""
 
-    attempt: int = 0  # below 0: decided, and the store has not told the number yet
+    attempt: int = 0  # below 0: decided, but the store has not assigned a number yet
     queue: str = ""
     placed: tuple[Placed, ...] = ()
     form: str = ""
     rung: Rung = "Idle"
     decided_at: float = 0.0
-    started_at: float | None = None  # when its pods ran; None while they do not
-    has_begun: bool = False  # it was given more since: some of it may run though the rest waits
-    # Workloads that must be gone before it can run, each with the last attempt of it that must be.
+    started_at: float | None = None  # when its pods began to run; None before
+    has_begun: bool = False  # the claim was extended: part of it may run while the rest waits
+    # Workloads that must be gone before it can run, each with its last attempt that must be gone.
     waits_for_victims: tuple[tuple[str, int], ...] = ()
 
 
-# What a workload is that says which pods it needs and not what runs in them.
+# The kind of a workload that lists pod sets without a template of what runs in them.
 PODS_ALONE = "pod sets without a template"
 
 Mode = Literal["Gang", "Divided", "Independent"]
@@ -210,41 +211,41 @@ class Workload(_Remembers):
     key: str  # namespace/name
     queue: str
     priority: int = 0
-    queued_at: float = 0.0  # its age; the time of the increase for a scale-up
+    queued_at: float = 0.0  # its age counts from here; for a scale-up, from the increase
     mode: Mode = "Gang"
     forms: tuple[Form, ...]
     policy: str = ""  # key of a Policy; empty: everywhere
-    clusters_max: int = 1  # a gang made of members may split over so many clusters
-    domain: str = ""  # topology level of which one domain holds the whole workload
+    clusters_max: int = 1  # most clusters over which a gang of members may split
+    domain: str = ""  # topology level: one domain of it holds the whole workload
     replicas: int = 1  # Divided
-    unavailable_max: int = 1  # replicas that a move may stop before others have started
-    is_ready: bool = True  # all that it holds; a move does not stop anything while it is not
-    tasks: int = 0  # Independent: how many there are
+    unavailable_max: int = 1  # replicas that a move may stop before their replacements run
+    is_ready: bool = True  # all its pods are ready; until then a move stops nothing
+    tasks: int = 0  # Independent: number of tasks
     first_task: int = 0
-    tasks_over: str = ""  # Independent: those that are over, as ranges
+    tasks_over: str = ""  # Independent: finished tasks, as ranges
     task_range: int = 1
-    concurrency: int = 0  # Independent: most at a time; 0: no limit
+    concurrency: int = 0  # Independent: most tasks at a time; 0: no limit
     kinds: tuple[str, ...] = ()  # group/version/Kind that the cluster must serve, or PODS_ALONE
-    pinned_to: str = ""  # a cluster that holds a volume of its own
+    pinned_to: str = ""  # the cluster that holds its volume
     user: str = ""
-    refused_by: str = ""  # the queue, its own or one above, whose submitters do not include it
+    refused_by: str = ""  # its queue, or an ancestor, whose submitters do not include it
     preemptible: bool = True
     is_held: bool = False
     not_before: float = 0.0  # back-off after a failure
-    avoids: tuple[str, ...] = ()  # clusters where it failed by fault of the place
+    avoids: tuple[str, ...] = ()  # clusters where it failed because of the cluster
     run_seconds: float | None = None  # estimate
     limit_seconds: float | None = None
     ran_seconds: float = 0.0  # of earlier attempts
-    was_preempted: bool = False  # its last attempt ended so
-    checkpoint_seconds: float | None = None  # saves by itself so often; None: not
+    was_preempted: bool = False  # its last attempt was preempted
+    checkpoint_seconds: float | None = None  # how often it saves by itself; None: never
     saves_when_asked: bool = False
     held: Held | None = None
-    releasing: tuple[Placed, ...] = ()  # leaving; charged until confirmed gone
-    reservation: tuple[str, tuple[str, ...]] | None = None  # (cluster, flavors) it holds a place in
+    releasing: tuple[Placed, ...] = ()  # being stopped; charged until confirmed gone
+    reservation: tuple[str, tuple[str, ...]] | None = None  # (cluster, flavors)
     data: tuple[str, ...] = ()  # data it reads, for scores
-    runs_in: str = ""  # a cluster with pods of it, though it holds nothing
-    is_over: bool = False  # nothing is to be decided on it; it is charged for what it leaves
-    grows: bool = False  # a gang that runs, and takes more pods in while it does
+    runs_in: str = ""  # a cluster that runs pods of it although it has no claim
+    is_over: bool = False  # needs no decision; charged only for what is being stopped
+    grows: bool = False  # a gang that can take more pods while it runs
 
     @property
     def is_waiting(self) -> bool:
@@ -252,7 +253,7 @@ class Workload(_Remembers):
 
     @property
     def likeness(self) -> Likeness:
-        """Workloads of equal likeness get equal answers at one moment, whoever is asked first."""
+        """Workloads of equal likeness get equal answers at one moment, in whichever order."""
         try:
             return self._likeness
         except AttributeError:
@@ -262,7 +263,7 @@ class Workload(_Remembers):
 
     def _alike(self) -> Hashable:
         if self.held is not None or len(self.forms) > 1:
-            return self.key  # what it holds, or how long it has waited, makes it one of a kind
+            return self.key  # its claim, or how long it has waited, makes it unique
         return (
             self.queue,
             self.priority,
@@ -288,7 +289,7 @@ class Workload(_Remembers):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """Of one resource of one flavor; None: no limit."""
+    """Quota of one resource of one flavor; None: no limit."""
 
     nominal: int = 0
     borrowing_limit: int | None = None
@@ -339,13 +340,13 @@ class Queue:
     is_strict: bool = False
     preemption: PreemptionRules = PreemptionRules()
     fungibility: Fungibility = Fungibility()
-    minimum_run_within: float = 0.0  # seconds before one of the same queue may preempt
-    minimum_run_reclaim: float = 0.0  # seconds before another queue may
+    minimum_run_within: float = 0.0  # seconds before a workload of its own queue may preempt it
+    minimum_run_reclaim: float = 0.0  # seconds before another queue may reclaim from it
     is_held: bool = False
-    fence: Clusters = None  # clusters it and its ancestors allow, all together
+    fence: Clusters = None  # clusters that the queue and all its ancestors allow
     claimed_max: int | None = None
     user_limits: tuple[UserLimit, ...] = ()
-    remembered: Mapping[str, int] = field(default_factory=dict)  # faded usage per resource
+    remembered: Mapping[str, int] = field(default_factory=dict)  # decayed usage per resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,26 +357,26 @@ class Flavor:
     node_taints: tuple[Taint, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     speed_nanos: int = 1_000_000_000
-    prices: Mapping[str, int] = field(default_factory=dict)  # nanos of currency a unit an hour
+    prices: Mapping[str, int] = field(default_factory=dict)  # nanos of currency per unit and hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Elastic nodes that a cluster can have."""
+    """An elastic pool: nodes that a cluster can provision."""
 
     name: str
     shape: Request
     labels: tuple[tuple[str, str], ...] = ()
     taints: tuple[Taint, ...] = ()
-    left: int = 0  # how many more: the smaller of the most, less those it has, and the stock
+    left: int = 0  # nodes still available: the least that its maximum, stock and quota allow
     unit: int = 1
-    price_nanos: int | None = None  # of one node an hour
+    price_nanos: int | None = None  # per node and hour
     provision_seconds: float = 300.0
-    is_doubtful: bool = False  # for who has nowhere else to go: it may be out of stock
-    is_unsure: bool = False  # it was out of stock, and one asks at a time until nodes come
-    out_until: float = 0.0  # when everybody may ask again
-    quota: str = ""  # pools of the same one are limited together
-    limited: tuple[str, ...] = ()  # resources of that quota
+    is_doubtful: bool = False  # may be out of stock: used only as a last resort
+    is_unsure: bool = False  # was out of stock: one request at a time until nodes arrive
+    out_until: float = 0.0  # when it is no longer doubtful
+    quota: str = ""  # provider quota that it shares with other pools
+    limited: tuple[str, ...] = ()  # resources that this quota limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,7 +398,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    name: str  # of a built-in score, or of a scorer
+    name: str  # name of a built-in score or of a scorer
     is_built_in: bool = True
     item: str = ""
     resource: str = "nvidia.com/gpu"
@@ -411,7 +412,7 @@ class Division:
     weights: tuple[tuple[Clusters, int], ...] = ()
     cluster_min: int = 0
     cluster_max: int | None = None
-    counts_speed: bool = False  # replicas are of speed 1; of a faster flavor fewer are needed
+    counts_speed: bool = False  # replicas are counted at speed 1: a faster flavor needs fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -424,7 +425,7 @@ class ReturnHome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Where workloads may go."""
+    """Where workloads may run."""
 
     key: str = ""
     clusters: Clusters = None  # considered at all
@@ -432,13 +433,13 @@ class Policy:
     tolerations: tuple[Toleration, ...] = ()
     spread: tuple[Spread, ...] = ()
     division: Division = Division()
-    ladder: tuple[tuple[str, Rung], ...] = ()  # (group, rung); none: the default order
+    ladder: tuple[tuple[str, Rung], ...] = ()  # (group, rung); empty: the default order
     weighs_price: bool = False
     scores: tuple[Score, ...] = ()  # complete: Additive is resolved
     move_margin: int = 20
     return_home: ReturnHome = ReturnHome()
     number_of_clusters: int | None = None
-    chosen: tuple[str, ...] = ()  # the last decision, of a policy without a workload
+    chosen: tuple[str, ...] = ()  # the last choice, of a policy without a workload
 
 
 EVERYWHERE = Policy()

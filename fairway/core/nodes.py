@@ -1,8 +1,8 @@
-"""The nodes of a cluster, in columns, and the room that is left on them.
+"""The nodes of a cluster, in columns, and the room that is free on them.
 
-`Nodes` never changes once made: names, labels, taints and what pods of ours may use. `Room` is what
-is free of it at one moment of a plan; the ledger copies a column before it first writes to it, so a
-Room can be shared until somebody takes something.
+`Nodes` is immutable: names, labels, taints and the capacity for Fairway's pods. `Room` is what is
+free of it at one moment of a plan. A Room shares its columns with `Nodes` and copies a column
+before the first write to it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Packing = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelColumn:
-    """One label over all nodes: values by code; code -1 where a node does not have it."""
+    """One label over all nodes: values by code; code -1 where a node lacks the label."""
 
     codes: Codes
     values: tuple[str, ...]
@@ -51,7 +51,7 @@ class LabelColumn:
 
 
 def label_column(values: Sequence[str | None]) -> LabelColumn:
-    """A column from one value a node; None and empty text mean that it has none."""
+    """A column from one value per node; None or an empty string: the node lacks the label."""
     known: dict[str, int] = {}
     codes = [known.setdefault(name, len(known)) if name else -1 for name in values]
     return LabelColumn(codes=np.array(codes, dtype=np.int32), values=tuple(known))
@@ -59,16 +59,16 @@ def label_column(values: Sequence[str | None]) -> LabelColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Nodes:
-    """The nodes of one cluster. All columns have one entry a node."""
+    """The nodes of one cluster. All columns have one entry per node."""
 
     names: tuple[str, ...]
-    capacity: Mapping[str, Amounts]  # what our pods may use, others' pods taken off
-    ready: Mask  # takes pods now
+    capacity: Mapping[str, Amounts]  # for Fairway's pods: other pods are subtracted
+    ready: Mask  # takes new pods
     labels: Mapping[str, LabelColumn] = field(default_factory=dict)
     taint_sets: tuple[tuple[Taint, ...], ...] = ()
     taint_set: Codes | None = None  # position in taint_sets; None: no node has taints
     devices: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
-    # resources handed out in fractions: free units of each device of each node
+    # resources allocated in fractions: free units of each device of each node
 
     def __len__(self) -> int:
         return len(self.names)
@@ -93,24 +93,24 @@ class Cluster:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     is_open: bool = True  # accepted, managed, ready and not held: may get new pods
-    closed_because: str = ""  # why not, for people
+    closed_because: str = ""  # why it is closed, for display
     kinds: frozenset[str] | None = None  # group/version/Kind it serves; None: all
-    runs_pods_alone: bool = True  # whether it runs pods of which nothing but the size is known
+    runs_pods_alone: bool = True  # whether it runs pod sets without a template
     levels: tuple[tuple[str, str], ...] = ()  # (topology level, node label), outermost first
     pools: tuple[Pool, ...] = ()
     price_factor_nanos: int = 1_000_000_000
     scores: Mapping[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
     # (scorer, item) -> (value, valid until)
-    data_seconds: Mapping[str, float] = field(default_factory=dict)  # until data would be here
+    data_seconds: Mapping[str, float] = field(default_factory=dict)  # until the data is here
 
     def serves(self, kind: str) -> bool:
-        """Whether something of a kind can run here at all."""
+        """Whether a kind can run in this cluster."""
         if kind == PODS_ALONE:
             return self.runs_pods_alone
         return self.kinds is None or kind in self.kinds
 
     def flavor_nodes(self, flavor: Flavor) -> Mask:
-        """Which nodes are of a flavor."""
+        """Which nodes belong to a flavor."""
         if any(self.labels.get(key) != value for key, value in flavor.cluster_labels):
             return np.zeros(len(self.nodes), dtype=np.bool_)
         return self.nodes.has_labels(flavor.node_labels)
@@ -134,19 +134,19 @@ class Room:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.free: dict[str, Amounts] = dict(cluster.nodes.capacity)
-        # Free units of each device, where handed out in fractions; `devices` makes and changes
-        # these, together with the columns.
+        # Free units of each device, of resources allocated in fractions. `packing.devices` creates
+        # and updates these together with the columns.
         self.devices: dict[str, Devices] = {}
-        # What `fit` derives: bounds of a column, and the topology's levels.
+        # Caches of `packing.space` and `packing.topology`: bounds of a column, topology levels.
         self.bounds: dict[str, Bounds] = {}
         self.levels: tuple[Level, ...] | None = None
-        self._own: set[str] = set()  # columns that are copies of our own
-        self._used: set[str] = set()  # devices that somebody here has parts of
-        self.version = 0  # rises whenever something is taken or given back
-        self.freed = 0  # rises whenever something is given back
+        self._own: set[str] = set()  # columns that are our own copies
+        self._used: set[str] = set()  # device tables that outlast a plan
+        self.version = 0  # increases whenever something is taken or released
+        self.freed = 0  # increases whenever something is released
 
     def change(self, resource: str, counts: Mapping[int, int], amount: int) -> None:
-        """Adds an amount to what is free of a resource, so often on each node; negative takes."""
+        """Adds `amount` times the count of each node to its free amount; negative takes."""
         column = self.free.get(resource)
         if resource not in self._own:
             length = len(self.cluster.nodes)
@@ -165,7 +165,7 @@ class Room:
             self.freed += 1
 
     def empty(self) -> None:
-        """Makes it as it was at first: nobody is here."""
+        """Resets the room to its initial state, without pods."""
         self.free = dict(self.cluster.nodes.capacity)
         self.devices.clear()
         self.bounds.clear()
@@ -173,19 +173,19 @@ class Room:
         self.renew()
 
     def become(self, cluster: Cluster) -> None:
-        """The cluster has changed."""
+        """Replaces the cluster; the room is empty afterwards."""
         self.cluster = cluster
         self.levels = None
         self.empty()
 
     def renew(self) -> None:
-        """Whatever was worked out from it is worked out anew; who is here now is here to stay."""
+        """Invalidates what was derived from the room, and keeps its present device tables."""
         self._used = set(self.devices)
         self.version += 1
         self.freed += 1
 
     def forget_devices(self) -> None:
-        """Drops devices that were only asked about: the next plan begins as the last one did."""
+        """Drops device tables that only queries created, so that no plan depends on them."""
         if len(self.devices) > len(self._used):
             self.devices = {
                 name: device for name, device in self.devices.items() if name in self._used
@@ -193,9 +193,9 @@ class Room:
 
 
 class Bounds:
-    """The total and the largest free amount of a resource, kept right change by change.
+    """The total and the largest free amount of a resource, updated with each change.
 
-    Nodes on which more is used than they have must not hide what others have: they count nothing.
+    An overcommitted node counts as 0, so that it does not hide what is free on others.
     """
 
     __slots__ = ("_largest", "total")
@@ -205,17 +205,17 @@ class Bounds:
         self._largest: int | None = None
 
     def change(self, before: int, after: int) -> None:
-        """What is free on one node has changed."""
+        """Takes in a change of the free amount on one node."""
         self.total += (after if after > 0 else 0) - (before if before > 0 else 0)
         largest = self._largest
         if largest is not None:
             if after >= largest:
                 self._largest = after
             elif before == largest:
-                self._largest = None  # another may have as much, or none
+                self._largest = None  # another node may have as much
 
     def largest(self, column: Amounts | None) -> int:
-        """Worked out again only where the largest was taken from."""
+        """The largest free amount; computed again only after it was taken from."""
         number = self._largest
         if number is None:
             most = 0 if column is None or not len(column) else int(column.max())

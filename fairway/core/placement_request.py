@@ -1,4 +1,4 @@
-"""What is asked of quota and of a cluster: a workload in one form, on some flavors."""
+"""A request to quota and to a cluster: a workload in one form, on some flavors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairway.core.quota.flavors import Assignment
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """All pods of a form; fewer or more of them are another request."""
+    """All pods of a form; fewer or more pods are another request."""
 
     workload: Workload
     form: Form
@@ -18,14 +18,14 @@ class PlacementRequest:
 
     @property
     def usage(self) -> Usage:
-        """What its pods are charged to quota; not to be written to."""
+        """What its pods charge to quota; read-only."""
         return self.assignment.full_usage(self.form)
 
     @property
     def flavor(self) -> str:
-        """Its flavors as reasons name them."""
+        """Its flavors, as named in reasons."""
         return ",".join(self.assignment.names)
 
     def of(self, form: Form) -> PlacementRequest:
-        """The same for other pods."""
+        """The same request for other pods."""
         return replace(self, form=form)

@@ -1,7 +1,7 @@
-"""The plan: what to do, in order, and who waits and why.
+"""The plan: steps in order, and the workloads that wait, with reasons.
 
-A step is committable alone: it holds at the state that the steps before it leave. `render` gives
-the stable JSON form that `fairway plan -o json` prints.
+Each step can be committed by itself: it is valid in the state that the steps before it leave.
+`render` gives the stable JSON form that `fairway plan -o json` prints.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from fairway.core.model import Placed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admit:
-    """Gives a workload its claim, or a further part of it (Divided, Independent)."""
+    """Gives a workload its claim, or changes it (services, sweeps, gangs that grow)."""
 
     workload: str
     placed: tuple[Placed, ...]
     form: str = ""
     rung: Rung = "Idle"
     waits_for: tuple[str, ...] = ()  # victims that must be gone first
-    scores: Mapping[str, int] | None = None  # of the clusters compared
+    scores: Mapping[str, int] | None = None  # of the clusters that were compared
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preempt:
-    """Takes the claim from a victim."""
+    """Takes the claim of a victim away."""
 
     workload: str
     for_: str
@@ -70,7 +70,7 @@ class Preempt:
 class Provision:
     """Asks an elastic pool for nodes."""
 
-    workload: str  # whom it serves
+    workload: str  # the one that needs the nodes
     cluster: str
     pool: str
     count: int
@@ -94,9 +94,9 @@ class Move:
 
     workload: str
     source: str
-    placed: Placed  # what the new place has then
+    placed: Placed  # the placement in the target cluster after the move
     count: int
-    stops_first: bool = False  # in the old place, since there is no surge or quota for both
+    stops_first: bool = False  # replicas stop before they start: no surge, or no quota for both
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Waits:
     """A workload that waits, and why."""
 
     workload: str
-    reasons: Sequence[Reason]  # worked out when read
+    reasons: Sequence[Reason]  # computed when read
 
     def render(self) -> dict[str, Any]:
         return {
@@ -131,12 +131,12 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Nodes that are kept for a gang that waits for room."""
+    """Nodes that are reserved for a gang that waits for room."""
 
     workload: str
     cluster: str
     flavors: tuple[str, ...] = ()
-    starts_at: float | None = None  # when it is expected to start; None: not worked out this time
+    starts_at: float | None = None  # expected start; None: not computed in this plan
 
     def render(self) -> dict[str, Any]:
         rendered: dict[str, Any] = {
@@ -156,9 +156,9 @@ class Plan:
     now: float
     steps: tuple[Step, ...] = ()
     waiting: tuple[Waits, ...] = ()
-    reservations: tuple[Reservation, ...] = ()  # all that are held after it; others are given up
+    reservations: tuple[Reservation, ...] = ()  # all that hold after the plan; others are dropped
     choices: tuple[Mapping[str, Any], ...] = ()  # of policies that choose clusters by themselves
-    warnings: tuple[Reason, ...] = ()  # what is wrong with the fleet, whoever waits
+    warnings: tuple[Reason, ...] = ()  # faults of the fleet, whatever waits
 
     def render(self) -> dict[str, Any]:
         rendered: dict[str, Any] = {
@@ -176,7 +176,7 @@ class Plan:
 
 
 def placement(placed: Placed) -> dict[str, Any]:
-    """What goes to one cluster, in the form of the API."""
+    """A placement in one cluster, in the form of the API."""
     result: dict[str, Any] = {"cluster": placed.cluster}
     if placed.group:
         result["group"] = placed.group

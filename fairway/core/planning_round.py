@@ -1,7 +1,7 @@
-"""A planning round: a snapshot, its ledger, and what was worked out before.
+"""A planning round: a snapshot, its ledger, and a cache of earlier results.
 
-Everything kept here can be worked out again; it is kept because equal questions come often. Shapes
-repeat: the clusters that a policy allows, the flavors that suit a form, what a cluster offers.
+Everything cached here can be computed again. The same questions come often, since shapes repeat:
+which clusters a policy allows, which flavors suit a form, what a cluster offers.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ if TYPE_CHECKING:
 _BREAKERS: Mapping[Rung, str] = {"Preempt": "Preemptions", "Provision": "Price"}
 
 
-# Resource groups, with the assignments that suit each form.
+# Resource groups, and for each form the assignments that suit it.
 _Assignments = tuple[tuple[ResourceGroup, ...], dict[Likeness, list[Assignment]]]
 
 
 class PlanningRound:
-    """What one plan is made with."""
+    """The state in which one plan is made."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.ledger = snapshot.ledger
-        # What was only asked about before must not make this plan another one.
+        # Questions asked before must not influence this plan.
         for room in self.ledger.rooms.values():
             room.forget_devices()
         snapshot.stock.begin()
         self.claims = snapshot.claims.copy()
         self.preempted: set[str] = set()  # victims of this plan
-        self.leaving = Leaving(snapshot)  # what they leave
-        self.changed: set[str] = set()  # who held something and got more or less of it: no victims
-        self.holders: Holders | None = None  # gathered by `holders` when first asked for
+        self.leaving = Leaving(snapshot)  # what these victims release
+        self.changed: set[str] = set()  # workloads whose claims this plan changed: never victims
+        self.holders: Holders | None = None  # gathered by `holders_of` on first use
         self._candidates: dict[Hashable, Candidates] = {}
         self._assignments: dict[str, _Assignments] = {}  # by queue
         self._by_groups: dict[tuple[ResourceGroup, ...], _Assignments] = {}
@@ -74,7 +74,7 @@ class PlanningRound:
         self.reservations = Reservations(self)
 
     def turn_to(self, workload: Workload) -> None:
-        """Another workload is looked at."""
+        """Starts the decision on another workload."""
         self.leaving.turn_to(workload)
         self.reservations.forget_asked()
 
@@ -105,7 +105,7 @@ class PlanningRound:
         known = self._assignments.get(workload.queue)
         if known is None:
             groups = groups_of(self.queue(workload), self.snapshot.above(workload.queue))
-            # Many queues have equal groups.
+            # Many queues have equal resource groups.
             known = self._by_groups.setdefault(groups, (groups, {}))
             self._assignments[workload.queue] = known
         result = known[1].get(form.likeness)
@@ -115,7 +115,7 @@ class PlanningRound:
         return result
 
     def wants(self, cluster: str, request: PlacementRequest) -> list[Want]:
-        """The pods of a request, with the nodes that each set may use: none kept for others."""
+        """The pods of a request, with the nodes each set may use, less those kept for others."""
         wants = self.bare_wants(cluster, request.assignment, request.form)
         if not self.reservations:
             return wants
@@ -127,7 +127,7 @@ class PlanningRound:
         ]
 
     def bare_wants(self, cluster: str, assignment: Assignment, form: Form) -> list[Want]:
-        """The pods of a form, with the nodes that each set may use, whoever they are kept for."""
+        """The pods of a form, with the nodes that each set may use; reservations are ignored."""
         return [
             Want(
                 name=pod_set.name,
@@ -150,7 +150,7 @@ class PlanningRound:
         packing: Packing | None = None,
         requests: Mapping[str, Request] | None = None,
     ) -> None:
-        """Charges what a workload gets, and puts its pods on nodes where these are known."""
+        """Charges what a workload gets, and puts its pods on nodes if these are known."""
         self.leaving.take(self.ledger, workload.queue, usage, cluster, packing or {})
         self.charge(workload, usage)
         if packing is not None:
@@ -164,14 +164,15 @@ class PlanningRound:
         self.claims.add(workload.queue, workload.user, usage)
 
     def copies(self, workload: Workload, usage: Usage, *, may_borrow: bool = True) -> int | None:
-        """How many times so much the queue and the user may still have; None: no limit."""
+        """How many times `usage` fits into what queue and user have left; None: no limit."""
         tree, queue = self.ledger.tree, workload.queue
         most: list[int] = []
         for pair, amount in usage.items():
             if amount and tree.covers(queue, pair[1]):
                 available = tree.available(queue, pair)
                 if not workload.preemptible or not may_borrow:
-                    # What can't be preempted must not borrow: others would never get theirs back.
+                    # A workload that cannot be preempted must not borrow: the quota could not be
+                    # reclaimed.
                     own = tree.subtree_quota(queue, pair) - tree.usage(queue).get(pair, 0)
                     available = min(available, own)
                 most.append(available // amount)
@@ -181,10 +182,10 @@ class PlanningRound:
                 most.append(left // total[resource])
         return max(0, min(most)) if most else None
 
-    # Reasons that many share.
+    # Reasons that many workloads share.
 
     def no_victims(self, group: str, clusters: tuple[str, ...]) -> tuple[Reason, ...]:
-        """Nobody in these clusters must yield."""
+        """Reasons that say that these clusters have no victims."""
         reasons = self._no_victims.get((group, clusters))
         if reasons is None:
             reasons = self._no_victims[group, clusters] = tuple(
@@ -194,7 +195,7 @@ class PlanningRound:
         return reasons
 
     def stopped_by(self, rung: Rung) -> Reason | None:
-        """The open breaker for which nothing is done on a rung."""
+        """The open circuit breaker that stops a rung, as a reason."""
         name = _BREAKERS.get(rung)
         if name is None or name not in self.snapshot.facts.settings.open_breakers:
             return None
@@ -225,7 +226,7 @@ class PlanningRound:
         return ranking.rank(facts, policy.scores, self.now, current=current, unwelcome=unwelcome)
 
     def _board(self, names: Sequence[str], workload: Workload, policy: Policy) -> ClusterBalance:
-        """Where neither the workload nor room counts: the same for all."""
+        """The order where neither the workload nor room counts: the same for all workloads."""
         unwelcome = self.candidates(workload).unwelcome
         key = (
             names if isinstance(names, Names) else tuple(names),
@@ -242,11 +243,11 @@ class PlanningRound:
         return cluster_balance
 
     def hold(self, cluster: str) -> None:
-        """One more workload is in a cluster."""
+        """Counts one more workload in a cluster."""
         self._holds.add(self.stock.position[cluster])
 
     def facts_of(self, name: str, workload: Workload | None, policy: Policy) -> ranking.Facts:
-        """What the scores of a policy look at; only those that count are worked out."""
+        """The inputs of a policy's scores; only those that the policy uses are computed."""
         cluster = self.cluster(name)
         best: dict[str, int] = {}
         free: dict[str, int] = {}
@@ -281,7 +282,7 @@ class PlanningRound:
         return known[1], known[2]
 
     def _price(self, cluster: Cluster, workload: Workload) -> int | None:
-        """What the first form would cost an hour in a cluster, by its cheapest flavor."""
+        """The hourly price of the first form in a cluster, on its cheapest flavors."""
         prices = []
         for assignment in self.assignments(workload, workload.forms[0]):
             price = self.price(cluster, workload.forms[0], assignment)
@@ -290,7 +291,7 @@ class PlanningRound:
         return min(prices, default=None)
 
     def price(self, cluster: Cluster, form: Form, assignment: Assignment) -> int | None:
-        """What a form costs an hour on some flavors, in nanos of the currency."""
+        """The hourly price of a form on some flavors, in nanos of the currency."""
         total, is_known = 0, False
         for pod_set in form.pod_sets:
             for resource, amount in pod_set.shape.requests:

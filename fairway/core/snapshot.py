@@ -1,16 +1,16 @@
 """The fleet frozen at `now`, indexed for reading.
 
-Facts are what the view knows. A snapshot adds what the planner asks for again and again: the quota
-tree with everything charged, the room left on every node, who waits in which queue in which order,
-and who holds what where. Planning changes the ledger inside trials and puts everything back, so a
-snapshot is the same before and after.
+Facts are what the view knows. A snapshot adds what the planner reads often: the quota tree with
+everything charged, the room left on every node, the pending workloads of each queue in order, and
+what each workload holds where. Planning changes the ledger inside trials and undoes everything, so
+a snapshot is the same before and after.
 
-Free capacity = what the report says, less what is claimed and not bound yet; `occupancy` packs what
-no report has seen.
+Free capacity = what the report says, less what is claimed and not bound yet; `occupancy` packs the
+pods that no report has seen.
 
 A snapshot takes in changes, each at the cost of what it changes: a workload with the nodes it is
-on, a cluster with the pods in it. After any changes it equals one made anew of the same facts.
-What quota is counted by (queues, flavors) takes a new snapshot.
+on, a cluster with the pods in it. After any changes it equals a new snapshot of the same facts.
+A change of quota (queues, flavors) requires a new snapshot.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What holds for the whole fleet."""
+    """Settings of the whole fleet."""
 
     fair_sharing: bool = True
     half_life_seconds: float = 0.0
@@ -48,14 +48,14 @@ class Settings:
     reservations_per_flavor: int = 1
     backfills: bool = True
     is_paused: bool = False
-    open_breakers: frozenset[str] = frozenset()  # of Preemptions, Moves and Price
-    money: tuple[int, int] | None = None  # spent an hour and allowed, while that breaker is open
+    open_breakers: frozenset[str] = frozenset()  # among Preemptions, Moves and Price
+    money: tuple[int, int] | None = None  # (spent, allowed) per hour while breaker Price is open
     forecast_depth: int = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that a decision may look at."""
+    """Everything that a decision may depend on."""
 
     now: float
     queues: Mapping[str, Queue] = field(default_factory=dict)
@@ -70,21 +70,21 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is different from before; what is None is gone."""
+    """What has changed; an object that is None is gone."""
 
     workloads: Mapping[str, Workload | None] = field(default_factory=dict)
     clusters: Mapping[str, Cluster | None] = field(default_factory=dict)
     strays: Mapping[str, tuple[Stray, ...]] = field(default_factory=dict)
     policies: Mapping[str, Policy] | None = None  # all of them; None: as they were
     settings: Settings | None = None
-    queues: Mapping[str, Queue] = field(default_factory=dict)  # of the same quota as before
+    queues: Mapping[str, Queue] = field(default_factory=dict)  # with unchanged quota
 
 
 class Snapshot:
     """Facts, with everything charged and indexed."""
 
     def __init__(self, facts: Facts) -> None:
-        # Mappings of our own, which change with us.
+        # Our own mappings, which change with the snapshot.
         self._workloads = dict(facts.workloads)
         self._clusters = {name: facts.clusters[name] for name in sorted(facts.clusters)}
         self._queues = dict(facts.queues)
@@ -101,16 +101,16 @@ class Snapshot:
         self.eligibility = Eligibility(rivals_of(groups, facts.flavors))
         self.tree = Tree.of(self._queues.values())
         self.ledger = Ledger(self.tree, self._clusters)
-        # Where the pods of a workload are, or are taken to be: (workload, cluster) -> packing.
+        # Where the pods of a workload are, or are assumed to be: (workload, cluster) -> packing.
         self.packings: dict[tuple[str, str], Packing] = {}
         self.holders: dict[str, list[str]] = {name: [] for name in self._clusters}  # by key
         self.claims = Claims(self.tree, self._queues)
-        self.holding: dict[str, list[str]] = {}  # queue -> who holds something of it, by key
+        self.holding: dict[str, list[str]] = {}  # queue -> workloads with a claim, by key
         self.reserving: list[str] = []  # by key
-        self.lines: dict[str, list[Workload]] = {}  # queue -> who waits, in order
-        self.futures: dict[str, Future] = {}  # of clusters, kept by `reservations`
+        self.lines: dict[str, list[Workload]] = {}  # queue -> pending workloads, in order
+        self.futures: dict[str, Future] = {}  # by cluster, filled by `reservations`
         self._overlaps: tuple[Overlap, ...] | None = None
-        # Who has pods in a cluster, known or not; and the nodes of those that are.
+        # The placements in each cluster, known or not; and the occupancy of known clusters.
         self._placed: dict[str, dict[str, list[Seat]]] = {}
         self._occupancies: dict[str, Occupancy] = {}
         self.rebates = Rebates()
@@ -136,28 +136,28 @@ class Snapshot:
         self.rebates.give(self.tree, self._workloads)
         self.ledger.settle()
 
-    # Changes. The snapshot then equals one made with them from the start.
+    # Changes. Afterwards the snapshot equals one made from the changed facts.
 
     def put(self, workload: Workload) -> None:
-        """A workload has come or changed."""
+        """Adds or replaces a workload."""
         self.change(Change(workloads={workload.key: workload}))
 
     def remove(self, key: str) -> None:
-        """A workload is gone, if it was here."""
+        """Removes a workload, if it is here."""
         self.change(Change(workloads={key: None}))
 
     def advance(self, now: float) -> None:
-        """Time has passed."""
+        """Sets the current time."""
         if now != self.now:
             self.futures.clear()
             self.now = now
             self.facts = replace(self.facts, now=now)
 
     def change(self, change: Change) -> None:
-        """Takes in what is different from before."""
+        """Takes in a change."""
         self.rebates.take_back(self.tree)
         self._change_rules(change)
-        touched: dict[str, set[str]] = {}  # cluster -> whose placements in it are others
+        touched: dict[str, set[str]] = {}  # cluster -> workloads whose placements changed
         for key, workload in change.workloads.items():
             for cluster in self._replace(key, workload):
                 touched.setdefault(cluster, set()).add(key)
@@ -193,7 +193,7 @@ class Snapshot:
                 settings=change.settings or self.facts.settings,
             )
         if change.policies is not None:
-            # Whether a service wants more hangs on how its policy divides it.
+            # Whether a service wants more depends on how its policy divides it.
             services = [
                 workload for workload in self._workloads.values() if workload.mode == "Divided"
             ]
@@ -204,7 +204,7 @@ class Snapshot:
     # Workloads.
 
     def _replace(self, key: str, workload: Workload | None) -> set[str]:
-        """Puts a workload in the place of itself; says in which clusters its placements differ."""
+        """Replaces a workload; returns the clusters in which its placements differ."""
         before = self._workloads.get(key)
         old: dict[str, list[Seat]] = {}
         if before is not None:
@@ -253,7 +253,7 @@ class Snapshot:
         self.rebates.drop(workload)
 
     def _charge(self, workload: Workload, sign: int) -> None:
-        """Charges what a workload has of quota, or takes the charge back."""
+        """Charges the quota that a workload holds; with sign -1, releases it."""
         held = workload.held
         queue = held.queue if held else workload.queue
         if held:
@@ -290,11 +290,11 @@ class Snapshot:
             self.ledger.put_cluster(cluster)
             if before is None or not is_same_ground(before, cluster):
                 self._people(name)
-                touched.pop(name, None)  # all who are there were just packed
+                touched.pop(name, None)  # all pods there were just packed
                 if before is not None:
                     self.stock.renew(name)
         if known != set(self._clusters):
-            for name in sorted(self._clusters):  # in order of name, as at first
+            for name in sorted(self._clusters):  # sorted by name, as in a new snapshot
                 self._clusters[name] = self._clusters.pop(name)
             self.futures.clear()
             self.stock = Stock(self)
@@ -315,7 +315,7 @@ class Snapshot:
         self._settle(name, occupancy.change((), come, self._strays.get(name, ())))
 
     def _leave(self, name: str) -> None:
-        """A cluster is gone; what is claimed there stays charged to quota."""
+        """Removes a cluster; what is claimed there stays charged to quota."""
         if self._clusters.pop(name, None) is not None:
             self._unsettle(name)
             del self._occupancies[name], self.holders[name]
@@ -323,7 +323,7 @@ class Snapshot:
             self.eligibility.forget(name)
 
     def _settle(self, name: str, keys: Collection[str]) -> None:
-        """Writes down where pods of these workloads are in a cluster now."""
+        """Records where the pods of these workloads now are in a cluster."""
         holders = self.holders.setdefault(name, [])
         occupancy = self._occupancies[name]
         for key in keys:
@@ -354,7 +354,7 @@ class Snapshot:
         return [self.facts.queues[name] for name in self.tree.ancestors(queue)]
 
     def overlaps(self) -> tuple[Overlap, ...]:
-        """Nodes that have two flavors of one resource group, and are used for neither."""
+        """Nodes with two flavors of one resource group, which are used for neither."""
         if self._overlaps is None:
             facts = self.facts
             result = overlaps(facts.clusters, facts.flavors, self.eligibility.rivals)
@@ -366,7 +366,7 @@ class Snapshot:
 
 
 def is_same_quota(queue: Queue, other: Queue) -> bool:
-    """Whether a queue can take another's place in the tree with everything charged as it is."""
+    """Whether a queue can replace another in the tree without any change of charges."""
     return all(
         getattr(queue, name) == getattr(other, name)
         for name in ("name", "parent", "groups", "quotas", "user_limits")
@@ -389,14 +389,14 @@ def precedence(workload: Workload) -> tuple[int, float, str]:
 
 
 def wants_more(workload: Workload, policy: Policy) -> bool:
-    """Whether a workload that holds something still waits for the rest of it."""
+    """Whether a workload with a claim still waits for the rest of it."""
     if workload.held is None:
         return False
     if workload.mode == "Divided":
         if policy.division.type == "Duplicated":
             return True  # another cluster may have room for a copy by now
         if policy.division.counts_speed:
-            return True  # how much its replicas count for hangs on their flavors
+            return True  # how much its replicas count depends on their flavors
         return sum(placement.replicas for placement in workload.held.placed) != workload.replicas
     if workload.mode == "Independent":
         running = sum(count_of(placement.tasks) for placement in workload.held.placed)

@@ -1,10 +1,10 @@
-"""What the fleet would be once a plan is carried out, and what it is once one is written down.
+"""The fleet after a plan is carried out, and the workloads as soon as a plan is decided.
 
-`after` is for where a plan is followed by another: forecasts, simulation, and the tests that look
-for a fixed point. Victims are gone at once and wait again; what they left room for has started.
+`after` is for where one plan follows another: forecasts, what-if, and tests that look for a fixed
+point. Victims are gone at once and wait again; the workloads admitted in their place have started.
 
-`decided` is what holds from the moment in which a plan is decided: claims are held and nothing has
-started; victims have lost theirs and are charged for what they leave until it is gone.
+`apply_plan` gives the state from the moment in which a plan is decided: claims are held and nothing
+has started; victims have lost their claims, and are charged for what they release until it is gone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fairway.core.model import Held, Placed, Workload, are_alike
 from fairway.core.plan import Admit, Move, Plan, Preempt
 from fairway.core.snapshot import Facts
 
-_NO_ATTEMPT = -1  # of a claim that has not been written yet
+_NO_ATTEMPT = -1  # the attempt of a claim that is not stored yet
 
 
 def after(facts: Facts, plan: Plan) -> Facts:
@@ -31,7 +31,7 @@ def after(facts: Facts, plan: Plan) -> Facts:
             case Move():
                 workloads[step.workload] = _move(workloads[step.workload], step, facts.now)
             case _:
-                continue  # nodes on their way change nothing that is claimed
+                continue  # nodes that are on their way change no claim
     places = {
         reservation.workload: (reservation.cluster, reservation.flavors)
         for reservation in plan.reservations
@@ -43,12 +43,12 @@ def after(facts: Facts, plan: Plan) -> Facts:
 
 
 def apply_plan(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workload]:
-    """The workloads that the steps of a plan change, as soon as it is decided."""
+    """The workloads that a plan changes, as soon as it is decided."""
     result: dict[str, Workload] = {}
     for step in plan.steps:
         before = result.get(step.workload) or workloads.get(step.workload)
         if before is None:
-            continue  # it went while the plan was made
+            continue  # it was deleted while the plan was made
         match step:
             case Preempt() if before.held is not None:
                 result[step.workload] = _leaving(before, before.held)
@@ -69,7 +69,7 @@ def apply_plan(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workl
 
 
 def _leaving(workload: Workload, held: Held) -> Workload:
-    """A victim waits again, and is charged for what it had until that is gone."""
+    """A victim waits again, and is charged for what it held until that is gone."""
     left = (
         replace(placement, attempt=placement.attempt or held.attempt) for placement in held.placed
     )
@@ -79,7 +79,7 @@ def _leaving(workload: Workload, held: Held) -> Workload:
 def _awaited(
     key: str, body: Mapping[str, Workload], workloads: Mapping[str, Workload]
 ) -> tuple[str, int]:
-    """A victim, with the last attempt of it that must be gone."""
+    """A victim, with its last attempt that must be gone."""
     victim = body.get(key) or workloads.get(key)
     return key, max(
         (placement.attempt for placement in victim.releasing), default=0
@@ -104,9 +104,9 @@ def _claim(
 
 
 def _taken_away(before: Held, after: Sequence[Placed]) -> Iterator[Placed]:
-    """What is asked to go, cluster by cluster: it is charged until it is gone.
+    """What must stop, by cluster: it is charged until it is gone.
 
-    Tasks that are not placed any more have ended.
+    Tasks are left out: those that are no longer placed have ended.
     """
     now = {placement.cluster: placement for placement in after}
     for old in before.placed:
@@ -124,7 +124,7 @@ def _taken_away(before: Held, after: Sequence[Placed]) -> Iterator[Placed]:
 
 
 def _requeue(workload: Workload) -> Workload:
-    """A victim waits again, as old as it was."""
+    """A victim waits again and keeps its age."""
     return replace(workload, held=None, was_preempted=True)
 
 
@@ -149,7 +149,7 @@ def _move(workload: Workload, step: Move, now: float) -> Workload:
     source = _source(workload.held, step)
     left = source.replicas - step.count
     if left:
-        # Which of them leave, and from which nodes and domains, is not known.
+        # Which replicas leave, and from which nodes and domains, is not known.
         stays = _part(source, left)
         pods = tuple(replace(pod, level="", domains=()) for pod in stays.pods)
         placed[step.source] = replace(stays, pods=pods, bound={})
@@ -157,7 +157,7 @@ def _move(workload: Workload, step: Move, now: float) -> Workload:
         del placed[step.source]
     placed[step.placed.cluster] = step.placed
     ordered = tuple(placed[name] for name in sorted(placed))
-    # A move is a decision: the next one waits its time.
+    # A move counts as a decision, so the next one is not due before its time.
     return replace(workload, held=replace(workload.held, placed=ordered, decided_at=now))
 
 
@@ -166,6 +166,6 @@ def _source(held: Held, step: Move) -> Placed:
 
 
 def _part(source: Placed, replicas: int) -> Placed:
-    """So many of its replicas."""
+    """The part of a placement that has this many replicas."""
     pods = tuple(replace(pod, count=pod.count * replicas // source.replicas) for pod in source.pods)
     return replace(source, replicas=replicas, pods=pods)

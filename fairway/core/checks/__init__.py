@@ -1,1 +1,1 @@
-"""What no plan may do: asked of every plan in tests and simulation, of some in a running hub."""
+"""Invariants of plans: checked on every plan in tests and simulation, on some in a running hub."""

@@ -1,9 +1,9 @@
-"""What no plan may do: checked in tests, after every plan of a simulation, and at times by a hub.
+"""Invariants of plans: checked in tests, after every plan of a simulation, and sometimes by a hub.
 
-Each function returns sentences, none where everything holds. They know nothing of how a plan is
-made: `broken` takes a snapshot of its own, walks the steps in order and asks of each whether it
-may be. Room on nodes is proved by a packing of all the pods that a step adds; totals of what nodes
-have are compared as well, so that a packing that counts wrongly does not prove itself.
+Each check returns sentences, none if everything holds. Checks do not know how a plan is made:
+`broken` makes its own snapshot, walks the steps in order and checks whether each is allowed. Room
+on nodes is proved by a packing of all pods that a step adds. Totals of nodes are compared as well,
+so that a packing that counts wrongly does not prove itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairway.core.transitions import after
 
 
 def broken(facts: Facts, plan: Plan) -> list[str]:
-    """Everything that a plan does and may not do, given the facts it was made from."""
+    """All invariants that a plan breaks, given the facts it was made from."""
     walk = _Walk(facts)
     for step in plan.steps:
         walk.done.append(step)
@@ -44,7 +44,7 @@ def broken(facts: Facts, plan: Plan) -> list[str]:
 
 
 def forgotten_workloads(facts: Facts, plan: Plan) -> list[str]:
-    """Workloads that a whole plan forgets: neither started, nor told why they wait."""
+    """Workloads that a complete plan forgets: neither started, nor listed as waiting."""
     answered = {step.workload for step in plan.steps} | {
         waiting_workload.workload for waiting_workload in plan.waiting
     }
@@ -56,12 +56,12 @@ def forgotten_workloads(facts: Facts, plan: Plan) -> list[str]:
 
 
 def overfull(facts: Facts, growing: Collection[str] = ()) -> list[str]:
-    """Clusters whose claims need more than their nodes have, save those that get new nodes."""
+    """Clusters whose claims exceed their nodes, except those that get new nodes (`growing`)."""
     return Proof(Snapshot(facts)).overfull(growing)
 
 
 def same(plan: Plan, other: Plan) -> bool:
-    """Whether two plans are the same, byte for byte."""
+    """Whether two plans are equal, byte for byte."""
     return render(plan) == render(other)
 
 
@@ -70,7 +70,7 @@ def render(plan: Plan) -> str:
 
 
 class _Walk:
-    """Walks the steps of a plan over a snapshot of its own."""
+    """Walks the steps of a plan on its own snapshot."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -83,7 +83,7 @@ class _Walk:
         self.victims_of: dict[str, list[str]] = {}
         self.preempted: dict[str, str] = {}
         self.provisions: dict[str, list[Provision]] = {}
-        self.moved: dict[str, tuple[Placed, ...]] = {}  # what movers hold by now
+        self.moved: dict[str, tuple[Placed, ...]] = {}  # what services that move hold by now
         self._left = {
             (name, pool.name): pool.left
             for name, cluster in facts.clusters.items()
@@ -158,7 +158,7 @@ class _Walk:
                 self._check_nodes(workload, step, placed)
 
     def _standing(self, workload: Workload) -> list[str]:
-        """Whether it may be started at all now, whatever is free."""
+        """Why a workload may not be started now, whatever is free."""
         result = []
         queue = self.facts.queues.get(workload.queue)
         if queue is None or not self.snapshot.tree.is_usable(workload.queue):
@@ -184,7 +184,7 @@ class _Walk:
         return result
 
     def _charge(self, workload: Workload, step: Admit) -> None:
-        """Quota and limits: what is added must fit, with the victims gone."""
+        """Checks quota and limits: what is added must fit, with the victims gone."""
         change = usage_of(*step.placed)
         for pair, amount in usage_of(*(workload.held.placed if workload.held else ())).items():
             change[pair] = change.get(pair, 0) - amount
@@ -240,9 +240,9 @@ class _Walk:
             self.faults.extend(f"{workload.key}: {sentence}" for sentence in result)
 
     def _has_room_together(self, cluster: str) -> bool:
-        """Whether everybody finds a node if all claims so far are packed anew, wherever they were.
+        """Whether all claims so far fit in a cluster if they are packed again from scratch.
 
-        Which nodes a plan had in mind is not known; that there are some is what counts.
+        Which nodes the plan chose is not known; only that such nodes exist is checked.
         """
         if any(
             provision.cluster == cluster for some in self.provisions.values() for provision in some
@@ -282,7 +282,7 @@ class _Walk:
     def _charge_move(
         self, workload: Workload, step: Move, source: Placed, added: tuple[Placed, ...]
     ) -> None:
-        """Quota: for both places at once, unless what leaves stops first."""
+        """Checks quota for both clusters at once, unless the old replicas stop first."""
         if step.stops_first:
             leaving = {
                 pair: -amount * step.count // source.replicas
@@ -306,7 +306,7 @@ class _Walk:
                 self.say(key, "asks for nodes but does not start")
 
     def _check_waits(self, key: str, step: Admit) -> None:
-        """It waits for its own victims, and for nobody who stays."""
+        """Checks that a workload waits for its victims, and for nothing that stays."""
         if not set(self.victims_of.get(key, ())) <= set(step.waits_for):
             self.say(key, "does not wait for its victims")
         for other in step.waits_for:
@@ -316,7 +316,7 @@ class _Walk:
 
 
 def _add(before: tuple[Placed, ...], after: tuple[Placed, ...]) -> tuple[Placed, ...]:
-    """What a step adds in each cluster to that which was held there."""
+    """What a step adds in each cluster to what was held there."""
     earlier = {(placed.cluster, pods.name): pods for placed in before for pods in placed.pods}
     placements = []
     for placed in after:
@@ -327,7 +327,7 @@ def _add(before: tuple[Placed, ...], after: tuple[Placed, ...]) -> tuple[Placed,
 
 
 def _more(before: PlacedPods | None, after: PlacedPods) -> PlacedPods:
-    """Pods that came, in the domains that have more than before, as far as these are known."""
+    """The pods that were added, in the domains that have more than before, if these are known."""
     if before is None:
         return after
     count = after.count - before.count

@@ -1,7 +1,7 @@
-"""The proof that pods have room: a packing of what comes, and the totals that nodes have.
+"""The proof that pods fit: a packing of what is added, and the totals of nodes.
 
-A packing is found by the same `fit` that planning uses, at the room as it is after all earlier
-steps. The totals are counted apart from it: of each resource, over the nodes of each flavor.
+The packing is found by the same `pack` that planning uses, in the room after all earlier steps. The
+totals are counted independently: of each resource, over the nodes of each flavor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Total = tuple[str, str, str]
 
 
 class Proof:
-    """Room on nodes while a plan is walked."""
+    """The room on nodes while the steps of a plan are walked."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -40,15 +40,15 @@ class Proof:
             held = workload.held.placed if workload.held else ()
             for placed in (*held, *workload.releasing):
                 self._add(placed, -1)
-        # Clusters with claims that wait for nodes on their way, or for others to leave theirs:
-        # totals prove nothing there.
+        # Clusters with claims that wait for new nodes, or for other workloads to leave: totals
+        # prove nothing there.
         self._awaiting = {cluster for _, cluster, _ in self._without_nodes()}
         for name, room in snapshot.ledger.rooms.items():
             if any((column < 0).any() for column in room.free.values()):
                 self._awaiting.add(name)
 
     def overfull(self, growing: Collection[str]) -> list[str]:
-        """Clusters of which more is claimed than there is, as totals and node by node."""
+        """Clusters where claims exceed capacity, in total or on a node."""
         result = [
             f"{cluster}: {-left} of {resource} {flavor} claimed beyond what there is"
             for (cluster, flavor, resource), left in sorted(self._left.items())
@@ -68,7 +68,7 @@ class Proof:
         return result
 
     def _without_nodes(self) -> Iterator[tuple[str, str, int]]:
-        """Workloads whose claims name more pods than have a node: key, cluster, how many."""
+        """Workloads with pods that have no node: key, cluster, how many."""
         for key, workload in sorted(self._snapshot.facts.workloads.items()):
             for placed in workload.held.placed if workload.held else ():
                 wanted = sum(pods.count for pods in placed.pods)
@@ -78,13 +78,13 @@ class Proof:
                     yield key, placed.cluster, wanted - packed
 
     def leave(self, placed: Placed) -> None:
-        """Pods are gone."""
+        """Removes pods from the totals."""
         self._add(placed, 1)
 
     def enter(
         self, workload: Workload, form: Form, placed: Placed, new: Sequence[Provision]
     ) -> list[str]:
-        """Pods come, on nodes that are there and on new ones; what has no room is the answer."""
+        """Adds pods, on existing and on new nodes; returns sentences on what does not fit."""
         result = self._check_totals(placed, new)
         room = self._snapshot.ledger.rooms[placed.cluster]
         masks = {pods.name: self._mask(room, pods) for pods in placed.pods}
@@ -165,7 +165,7 @@ class Proof:
 
 
 def _wants(room: Room, pods: PlacedPods, mask: Mask, topology: Topology) -> Iterator[pack.Want]:
-    """The pods of a set: apart for each domain where they name some."""
+    """The pods of a set; one want per domain if the placement names domains."""
     want = pack.Want(name=pods.name, shape=pods.shape, count=pods.count, mask=mask)
     index = level_index(room, pods.level) if pods.domains else None
     if index is None:

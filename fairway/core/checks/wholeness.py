@@ -1,4 +1,4 @@
-"""Whether a start is whole: a gang with all its pods in one place, replicas and tasks once each."""
+"""Whether an admission is complete: all pods of a gang, each replica and each task once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairway.core.plan import Admit
 
 
 def partly_placed(workload: Workload, step: Admit, now: float, policy: Policy) -> list[str]:
-    """What is missing, or is there twice."""
+    """What an admission lacks, or places twice."""
     clusters = [placement.cluster for placement in step.placed]
     if not clusters:
         return [] if workload.held else ["is started nowhere"]
@@ -59,7 +59,7 @@ def _strangers(form: Form, placed: tuple[Placed, ...]) -> list[str]:
 
 
 def _domains(workload: Workload, form: Form, placed: tuple[Placed, ...]) -> list[str]:
-    """Whether pods that must be near each other are in as few domains as they must."""
+    """Violations of topology: pods that must be in one domain are in several, or name none."""
     domains = []
     topology_of = {pod_set.name: pod_set.topology for pod_set in form.pod_sets}
     for placement in placed:
@@ -86,7 +86,7 @@ def _service(workload: Workload, step: Admit, policy: Policy) -> list[str]:
                 strangers.append(
                     f"has {counts.get(pod_set.name, 0)} pods of {pod_set.name} in {placed.cluster}"
                 )
-        # Of a slow flavor more are needed where replicas are counted by speed.
+        # If replicas count by speed, a slow flavor needs more of them.
         most = placed.replicas if policy.division.counts_speed else workload.replicas
         if not 0 < placed.replicas <= most:
             strangers.append(f"has {placed.replicas} replicas in {placed.cluster}")

@@ -1,8 +1,9 @@
-"""Plain order: clusters ranked by nothing but how many workloads are where.
+"""Plain order: clusters ranked only by how many workloads each has.
 
 This is the default, and has to be fast: each claim changes it a little, and each decision asks for
-the best cluster that has room. A `ClusterBalance` is kept right claim by claim. Whole orders, and
-the totals that a plan tells, are computed only when they are read, for the moment they were asked.
+the best cluster that has room. A `ClusterBalance` is updated claim by claim. Whole orders, and the
+totals that a plan reports, are computed only when read, for the moment at which they were
+requested.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy.typing as npt
 from fairway.core.clusters.ranking import Ranked, balance_of
 from fairway.core.model import Score
 
-_OUT: Final = np.iinfo(np.int64).max  # of a cluster that is not asked about
-_UNWELCOME: Final = 1 << 50  # more than any total, times the clusters there are
+_OUT: Final = np.iinfo(np.int64).max  # the key of an excluded cluster
+_UNWELCOME: Final = 1 << 50  # more than any total times the number of clusters
 
 
 class Order(Sequence[Ranked]):
-    """Clusters ranked by plain scores, in arrays: an entry is made when it is looked at."""
+    """Clusters ranked by plain scores, in arrays: an entry is created when it is read."""
 
     __slots__ = ("_order", "_totals", "_values", "_weights", "names")
 
@@ -32,7 +33,7 @@ class Order(Sequence[Ranked]):
         scores: Sequence[Score],
         unwelcome: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """`names` are sorted; `others` and `unwelcome` have an entry for each."""
+        """`names` are sorted; `others` and `unwelcome` have one entry per name."""
         self.names = names
         self._weights = [
             (score.name == "Balance", score.weight) for score in scores if score.weight
@@ -62,7 +63,7 @@ class Order(Sequence[Ranked]):
         return map(self._rank, self._order.tolist())
 
     def where(self, fits: npt.NDArray[np.bool_]) -> Iterator[Ranked]:
-        """Those that pass, best first; `fits` has an entry for each name."""
+        """The clusters in `fits`, best first; `fits` has one entry per name."""
         return map(self._rank, self._order[fits[self._order]].tolist())
 
     def totals(self) -> dict[str, int]:
@@ -77,31 +78,31 @@ class Order(Sequence[Ranked]):
 
 
 class Holds:
-    """How many workloads each cluster has while claims are made: now, and at any moment before."""
+    """How many workloads each cluster has while a plan makes claims: now, and after any claim."""
 
     __slots__ = ("_first", "log", "now")
 
     def __init__(self, counts: npt.NDArray[np.int64]) -> None:
         self._first = counts.copy()
         self.now = counts
-        self.log: list[int] = []  # where claims were made, in order
+        self.log: list[int] = []  # the cluster of each claim, in order
 
     def add(self, place: int) -> None:
-        """One more workload is in a cluster."""
+        """Counts one more workload in a cluster."""
         self.now[place] += 1
         self.log.append(place)
 
     def after(self, claims: int) -> npt.NDArray[np.int64]:
-        """The counts after so many of the claims."""
+        """The counts after the first `claims` claims."""
         made = np.bincount(self.log[:claims], minlength=len(self._first))
         return self._first + made.astype(np.int64)
 
 
 class ClusterBalance:
-    """Some clusters by plain scores, kept right while claims are made.
+    """Some clusters ranked by plain scores, updated while claims are made.
 
-    A claim changes the score of its cluster alone, unless more workloads are there now than in any
-    other: only then are all scored again.
+    A claim changes the score of its cluster only, unless that cluster now has more workloads than
+    any other: then all clusters are scored again.
     """
 
     __slots__ = (
@@ -117,7 +118,7 @@ class ClusterBalance:
         scores: Sequence[Score],
         unwelcome: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """`names` are sorted; `places` says where each is among all clusters."""
+        """`names` are sorted; `places` has the position of each among all clusters."""
         self.names = names
         self.places = places
         self.scores = scores
@@ -126,7 +127,7 @@ class ClusterBalance:
         self._seen = 0
         self._most = 0
         self._position = {place: at for at, place in enumerate(places.tolist())}
-        # One number a cluster says it all, the least the best: unwelcome, total, name.
+        # One sort key per cluster, the least is best: unwelcome, then total, then name.
         self._step = len(names) * sum(score.weight for score in scores if score.name == "Balance")
         self._floor: npt.NDArray[np.int64] = np.arange(len(names), dtype=np.int64)
         if unwelcome is not None:
@@ -134,16 +135,16 @@ class ClusterBalance:
         self._score_all()
 
     def standing(self) -> BalancedOrder:
-        """The order as it is now."""
+        """The current order."""
         return BalancedOrder(self, len(self._holds.log))
 
     def order(self, claims: int) -> Order:
-        """The order after so many of the claims."""
+        """The order after the first `claims` claims."""
         others = self._holds.after(claims)[self.places]
         return Order(self.names, others, self.scores, self._unwelcome)
 
     def best(self, fits: npt.NDArray[np.bool_]) -> Iterator[str]:
-        """Those that pass, best first; `fits` has an entry for each of all clusters."""
+        """The clusters in `fits`, best first; `fits` has one entry per cluster of the fleet."""
         self._catch_up()
         usable = fits if len(fits) == len(self.places) else fits.take(self.places)
         keys = np.where(usable, self._keys, _OUT)
@@ -177,7 +178,7 @@ class ClusterBalance:
 
 
 class BalancedOrder(Sequence[Ranked]):
-    """The order of some clusters at one moment of a plan; entries are made when looked at."""
+    """The order of some clusters at one moment of a plan; computed when it is read."""
 
     __slots__ = ("_board", "_claims", "_order")
 
@@ -206,12 +207,12 @@ class BalancedOrder(Sequence[Ranked]):
         return iter(self.order)
 
     def best(self, fits: npt.NDArray[np.bool_]) -> Iterator[str]:
-        """As the board's: to be asked before another claim is made."""
+        """As `ClusterBalance.best`; valid only until the next claim."""
         return self._board.best(fits)
 
 
 class Totals(Mapping[str, int]):
-    """The total of each cluster, best first, worked out when somebody reads it."""
+    """The total of each cluster, best first, computed when it is read."""
 
     __slots__ = ("_read", "_standing")
 
@@ -238,5 +239,5 @@ class Totals(Mapping[str, int]):
         return repr(dict(self))
 
     def __reduce__(self) -> tuple[type[dict[str, int]], tuple[dict[str, int]]]:
-        """What leaves the process is plain."""
+        """Pickles as a plain dict."""
         return (dict, (self.told,))

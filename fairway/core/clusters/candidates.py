@@ -1,11 +1,11 @@
 """Which clusters a workload may use, in which groups, and why not the others.
 
-Three parties have a say: the policy chooses and groups clusters, the queue fences them, the cluster
-itself may be closed, tainted or lack a kind. Each refusal is a small value of a closed set; the
-first that holds is given, the lasting ones before the passing ones, so that people read what they
-would have to change first.
+The policy selects and groups clusters, the queue fences them, the workload may be pinned or avoid
+some, and a cluster may be closed, tainted or lack a kind. Each refusal is a value of a closed set.
+The first that holds is reported, lasting ones before temporary ones, so that users first read what
+they would have to change.
 
-Nothing here asks whether there is room: only whether pods of the workload would be welcome. What
+This module does not check for room, only whether pods of the workload are allowed. A result that
 depends on time says when it next changes, so that the scheduler can sleep until then.
 """
 
@@ -27,17 +27,17 @@ EVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class NotSelected:
-    """The policy does not consider it."""
+    """The policy does not select the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class InNoGroup:
-    """The policy has groups, and it is in none of them."""
+    """The policy has groups, and the cluster is in none of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """The queue, or one above it, keeps its workloads out."""
+    """The queue, or an ancestor, does not allow the cluster."""
 
     queue: str
 
@@ -51,35 +51,35 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class NoDomain:
-    """A rule of spread that must hold needs a label that it does not have."""
+    """A required spread rule needs a label that the cluster lacks."""
 
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class KindNotServed:
-    """It does not serve a kind of the workload's."""
+    """The cluster does not serve a kind of the workload."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Tainted:
-    """It has a taint that is not tolerated, or no longer."""
+    """The cluster has a taint that is not tolerated, or no longer tolerated."""
 
     taint: Taint
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """It takes no new pods."""
+    """The cluster takes no new pods."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Avoided:
-    """The workload failed there, by fault of the place."""
+    """The workload failed in the cluster because of the cluster."""
 
 
 Refusal = (
@@ -96,12 +96,12 @@ Refusal = (
 
 
 def evicts(refusal: Refusal) -> bool:
-    """Whether pods that are already there must leave, beside no new ones coming."""
+    """Whether running pods are evicted, in addition to no new pods being allowed."""
     return isinstance(refusal, Tainted) and refusal.taint.effect == "NoExecute"
 
 
 class Names(tuple[str, ...]):
-    """Names of clusters, hashed once: much is remembered by them, and there may be many."""
+    """Names of clusters, hashed once: they are the key of many caches, and there may be many."""
 
     _hash: int
 
@@ -116,16 +116,16 @@ class Names(tuple[str, ...]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """What may be used, group by group in the policy's order, and why not the rest."""
+    """The clusters that may be used, by group in the policy's order, and why not the others."""
 
-    groups: tuple[tuple[str, Names], ...]  # clusters by name; empty groups stay
+    groups: tuple[tuple[str, Names], ...]  # clusters by name; empty groups included
     allowed: Names  # all clusters that may be used, those of earlier groups first
     refused: tuple[tuple[str, Refusal], ...]  # by name of the cluster
-    unwelcome: frozenset[str]  # allowed, but better left alone: PreferNoSchedule
-    changes_at: float | None  # when a toleration runs out next
+    unwelcome: frozenset[str]  # allowed, but a last choice: PreferNoSchedule
+    changes_at: float | None  # when the next toleration expires
 
     def in_group(self, group: str) -> Names:
-        """Clusters of a group; an empty name that is no group's means those of all groups."""
+        """Clusters of a group; an empty name means all groups, unless a group has that name."""
         for name, clusters in self.groups:
             if name == group:
                 return clusters
@@ -136,14 +136,14 @@ class Candidates:
 
 
 def likeness(workload: Workload | None, policy: Policy, queue: Queue | None) -> Hashable:
-    """What `candidates` looks at: of equal likeness, equal candidates (at one moment)."""
+    """What `candidates` depends on: equal likeness, equal candidates (at one moment)."""
     if workload is None:
         return (policy.key, _fenced(queue))
     return (policy.key, _fenced(queue), workload.kinds, workload.pinned_to, workload.avoids)
 
 
 def _fenced(queue: Queue | None) -> str | None:
-    """A queue with a fence; to all others the same clusters are open."""
+    """The name of a queue with a fence; queues without a fence allow the same clusters."""
     return None if queue is None or queue.fence is None else queue.name
 
 
@@ -156,7 +156,7 @@ def candidates(
 ) -> Candidates:
     """Sorts the clusters of the fleet into allowed and refused.
 
-    Without a workload or a queue their part is left out: a policy may choose clusters by itself.
+    Without a workload or a queue, their checks are skipped: a policy may choose clusters by itself.
     """
     grouped: dict[str, list[str]] = {name: [] for name in group_names(policy)}
     refused: list[tuple[str, Refusal]] = []
@@ -187,7 +187,7 @@ def candidates(
 
 
 def group_names(policy: Policy) -> tuple[str, ...]:
-    """Names of the policy's groups in order; one without a name where it has none."""
+    """Names of the policy's groups in order; one unnamed group where it has none."""
     return tuple(group.name for group in policy.groups) or ("",)
 
 
@@ -204,13 +204,13 @@ def group_of(cluster: str, policy: Policy) -> str | None:
 def ladder(policy: Policy, groups: Sequence[str]) -> tuple[tuple[str, Rung], ...]:
     """Ways to get capacity, in the order in which they are tried.
 
-    As the policy says; else for each group in order: take what is idle, preempt, provision.
+    The policy's ladder; else, for each group in order: use idle capacity, preempt, provision.
     """
     return policy.ladder or tuple((group, rung) for group in groups for rung in RUNGS)
 
 
 def next_change(policy: Policy, clusters: Mapping[str, Cluster], now: float) -> float | None:
-    """When, after `now`, a toleration or a score in use first runs out; None: never by itself."""
+    """When, after `now`, a toleration or a score in use first expires; None: never."""
     used = {
         (score.name, score.item)
         for score in policy.scores
@@ -231,10 +231,10 @@ def next_change(policy: Policy, clusters: Mapping[str, Cluster], now: float) -> 
 
 
 def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
-    """Until when a taint is tolerated: the longest that any toleration bears it.
+    """Until when a taint is tolerated, by the toleration that lasts longest.
 
-    Seconds limit only NoExecute, from when the taint was added; while that moment is not known the
-    count has not begun. Minus infinity: not at all.
+    `toleration_seconds` limits only NoExecute and counts from when the taint was added; while that
+    time is unknown, there is no limit. Minus infinity: not tolerated.
     """
     until = -EVER
     for toleration in tolerations:
@@ -248,7 +248,7 @@ def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
 
 
 def _seconds(moment: datetime) -> float:
-    # A moment without a zone is in UTC: the machine's own zone must not decide.
+    # A time without a zone is UTC: the zone of the machine must not matter.
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return aware.timestamp()
 
@@ -256,7 +256,7 @@ def _seconds(moment: datetime) -> float:
 def _lasting(
     cluster: Cluster, workload: Workload | None, policy: Policy, queue: Queue | None
 ) -> Refusal | None:
-    """What somebody would have to change."""
+    """A refusal that holds until a user changes something."""
     name = cluster.name
     if not _chooses(policy.clusters, name):
         return NotSelected()
@@ -278,7 +278,7 @@ def _lasting(
 def _borne(
     taints: Iterable[Taint], tolerations: Sequence[Toleration], now: float
 ) -> tuple[float, Refusal | None]:
-    """Until when all taints are tolerated, and the first that is not; evicting ones count first."""
+    """Until when all taints are tolerated; else the first that is not, evicting taints first."""
     earliest = EVER
     refusal: Tainted | None = None
     for taint in taints:
@@ -297,7 +297,7 @@ def _severity(taint: Taint) -> tuple[bool, str, str]:
 
 
 def _passing(cluster: Cluster, workload: Workload | None) -> Refusal | None:
-    """What may be otherwise in a while."""
+    """A refusal that may end by itself."""
     if not cluster.is_open:
         return Closed(cluster.closed_because)
     if workload is not None and cluster.name in workload.avoids:

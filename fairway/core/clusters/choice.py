@@ -1,9 +1,9 @@
 """Clusters chosen by a policy alone, without a workload: "choose N and say which".
 
-Others read the choice and act on it, so it is steady. A cluster that was chosen stays unless
-another is better by the policy's margin, or it may not be used any more; a taint that only keeps
-new pods away, or a cluster that is closed for a while, does not undo a choice. A policy that makes
-no sense, or whose rules of spread can't hold, keeps its last good choice and says why.
+Other systems act on the choice, so it is stable. A chosen cluster stays unless another is better by
+the policy's margin, or the cluster may no longer be used. A taint that only repels new pods, or a
+cluster that is closed for a while, does not undo a choice. An invalid policy, or one whose spread
+rules cannot hold, keeps its last valid choice and says why.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The clusters chosen, best first, and what is amiss."""
+    """The chosen clusters, best first, and what is wrong."""
 
     chosen: tuple[Chosen, ...]
-    missing: int = 0  # how many more were asked for
-    unmet: tuple[Spread, ...] = ()  # rules that must hold and can't
-    faults: tuple[str, ...] = ()  # fields of the policy that make no sense
+    missing: int = 0  # how many more were wanted
+    unmet: tuple[Spread, ...] = ()  # required rules that cannot hold
+    faults: tuple[str, ...] = ()  # invalid fields of the policy
     refused: tuple[tuple[str, Refusal], ...] = ()
     changes_at: float | None = None
 
@@ -52,14 +52,17 @@ def choose(
     facts: Mapping[str, Facts],
     now: float,
 ) -> Choice:
-    """Chooses clusters for a policy; `policy.chosen` is the last choice, none asked for: all."""
+    """Chooses clusters for a policy: as many as it asks for, else all it allows.
+
+    `policy.chosen` is the last choice.
+    """
     result = candidates(None, policy, None, clusters, now)
     staying = _staying(policy, clusters, result)
     allowed = sorted({*result.allowed, *staying})
     wanted = len(allowed) if policy.number_of_clusters is None else policy.number_of_clusters
     faults = _faults(policy)
     if faults:
-        # Even clusters that the policy as it is now would refuse are kept, as far as they exist.
+        # Keeps every chosen cluster that exists, even if the policy would refuse it now.
         return _keep(policy, clusters, [], faults=faults, candidates=result, wanted=wanted)
     ranked = rank(
         (facts.get(name, Facts(cluster=name)) for name in allowed),
@@ -88,7 +91,7 @@ def choose(
 def _staying(
     policy: Policy, clusters: Mapping[str, Cluster], candidates: Candidates
 ) -> tuple[str, ...]:
-    """Clusters chosen before that take nothing new for a while, but need not be left."""
+    """Chosen clusters that take no new pods for now, but need not be left."""
     refused = dict(candidates.refused)
     return tuple(
         name
@@ -100,10 +103,10 @@ def _staying(
 
 
 def _order(policy: Policy, ranked: list[Ranked], unwelcome: frozenset[str]) -> list[Ranked]:
-    """Earlier groups first, then the best; the margin counts for what is chosen already.
+    """Sorts by group, unwelcome clusters last, then by total; chosen clusters get a bonus.
 
-    One point less than the margin, and the first of equals: so another takes the place of a chosen
-    one from the margin on, as `ranking.is_better` says.
+    The bonus is one point less than the margin, and a chosen cluster wins ties. So another cluster
+    replaces it from the margin on, as in `ranking.is_better`.
     """
     position = {group.name: index for index, group in enumerate(policy.groups)}
     bonus = max(policy.move_margin, 1) - 1
@@ -153,7 +156,7 @@ def _keep(
     unmet: tuple[Spread, ...] = (),
     faults: tuple[str, ...] = (),
 ) -> Choice:
-    """The last choice, as far as the clusters are there."""
+    """The last choice, as far as it is among `clusters`."""
     known = {ranked_cluster.cluster: ranked_cluster for ranked_cluster in ranked}
     chosen = tuple(
         _choose(known.get(name, Ranked(name, 0)), policy)

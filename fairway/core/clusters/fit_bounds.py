@@ -1,11 +1,10 @@
-"""What clusters have left at most, side by side, so that full ones are passed over at once.
+"""Upper bounds of what is free in each cluster, so that full clusters are skipped at once.
 
 For the nodes that pods of a shape may use on some flavors: the total and the largest free amount of
-each resource, one entry a cluster. Of accelerators, which decide most, it is counted how many pods
-each node has enough for, since a few free on every node are no whole node. These are upper bounds.
-What a plan takes only lowers the truth, so a bound stays right until something is given back; it is
-made exact again when a packing fails although it promised room. A cluster that the bounds refuse
-has no room for certain.
+each resource, one entry per cluster. Accelerators, which decide most, are counted in whole pods per
+node, since fragmented GPUs hold no large pod. What a plan takes only lowers the true amount, so a
+bound stays valid until something is released. It is made exact again when a packing fails although
+the bound promised room. A cluster that the bounds refuse certainly has no room.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from fairway.core.quota.flavors import Assignment
 if TYPE_CHECKING:
     from fairway.core.snapshot import Snapshot
 
-_TABLES_MOST = 4096  # beyond this all are forgotten, and made again when asked for
-_WHOLES_MOST = 64 * DEVICE_UNITS  # that a pod usually asks for: so many bounds may be kept
+_TABLES_MOST = 4096  # beyond this the cache is cleared
+_WHOLES_MOST = 64 * DEVICE_UNITS  # larger requests are not counted in whole pods
 
 
 class Limit(NamedTuple):
-    """One resource that a pod set asks for, next to the bounds of all clusters."""
+    """One resource that a pod set requests, with the bounds of all clusters."""
 
     amount: int
     total: Amounts
@@ -37,9 +36,9 @@ class Limit(NamedTuple):
 
 
 class Chance:
-    """Where a form may fit, by the bounds of each pod set alone; a column a cluster.
+    """Where a form may fit, by the bounds of each pod set alone; one column per cluster.
 
-    It holds the bounds as they were when it was asked for, which are never written to again.
+    It holds the bounds as they were when it was made; these arrays are never written to again.
     """
 
     __slots__ = ("_limits", "_pod_sets", "fits")
@@ -50,7 +49,7 @@ class Chance:
         self._limits = limits
 
     def missing(self, places: Amounts | None = None) -> Amounts:
-        """Pods that lack room: a row a pod set, a column a cluster; of all, or of some places."""
+        """Pods without room: a row per pod set, a column per cluster; all clusters, or `places`."""
         count = len(self.fits) if places is None else len(places)
         column: Amounts = np.zeros((len(self._pod_sets), count), dtype=np.int64)
         for row, pod_set, limits in zip(column, self._pod_sets, self._limits, strict=True):
@@ -64,7 +63,7 @@ class Chance:
         return column
 
     def worst(self) -> list[tuple[int, str]]:
-        """For each cluster, the pod set that lacks most, and how many pods."""
+        """For each cluster, the pod set with the most pods without room, and their number."""
         missing, names = self.missing(), [pod_set.name for pod_set in self._pod_sets]
         best = [(count, names[0]) for count in missing[0].tolist()]
         for name, row in zip(names[1:], missing[1:].tolist(), strict=True):
@@ -73,7 +72,7 @@ class Chance:
 
 
 class Stock:
-    """The bounds of all clusters. A memo: everything in it can be worked out again."""
+    """The bounds of all clusters. A cache: everything in it can be computed again."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -87,14 +86,14 @@ class Stock:
         self.position = {room.cluster.name: at for at, room in enumerate(self._rooms)}
 
     def begin(self) -> None:
-        """A plan begins: each bound is made exact when first asked for, as if it were new.
+        """Begins a plan: each bound is made exact on first use, as if it were new.
 
-        So the answers hang on this plan alone, not on those before it.
+        So the answers depend on this plan only, not on earlier ones.
         """
         self._plans += 1
 
     def renew(self, cluster: str) -> None:
-        """A cluster has other nodes now."""
+        """Updates the masks of a cluster whose nodes have changed."""
         at = self.position[cluster]
         for table in self._tables.values():
             masks = table.masks.copy()
@@ -102,7 +101,7 @@ class Stock:
             table.put_masks(masks)
 
     def places(self, names: tuple[str, ...]) -> Amounts:
-        """Where these clusters are among all."""
+        """The positions of these clusters among all clusters."""
         known = self._places.get(names)
         if known is None:
             if len(self._places) >= _TABLES_MOST:
@@ -132,7 +131,7 @@ class Stock:
         return self._last[1]
 
     def large_enough(self, assignment: Assignment, form: Form) -> Mask:
-        """Which clusters have nodes large enough, were they empty; in the others no pod fits."""
+        """Which clusters have nodes that are large enough if empty; in the others no pod fits."""
         fits: Mask = np.ones(len(self._rooms), dtype=np.bool_)
         for pod_set in form.pod_sets:
             table = self._table(assignment, pod_set)
@@ -141,13 +140,13 @@ class Stock:
         return fits
 
     def look_again(self, cluster: str, assignment: Assignment, form: Form) -> None:
-        """A packing failed where the bounds promised room: makes them exact there."""
+        """Makes bounds exact in a cluster where a packing failed although they promised room."""
         self._renewals += 1
         for pod_set in form.pod_sets:
             self._table(assignment, pod_set).renew(self.position[cluster], pod_set)
 
     def mask(self, cluster: str, assignment: Assignment, pod_set: PodSet) -> Mask:
-        """The nodes of a cluster on which pods of a set may be."""
+        """The nodes of a cluster on which pods of a set may run."""
         return self._table(assignment, pod_set).masks[self.position[cluster]]
 
     def _table(self, assignment: Assignment, pod_set: PodSet) -> _Table:
@@ -172,35 +171,35 @@ _Asked = tuple[Assignment, Form, tuple[int, int], int]
 
 
 def _is_same(pair: _Asked, other: _Asked) -> bool:
-    """The very same question: the rungs of a ladder ask it one after the other."""
+    """Whether two queries are the same: consecutive rungs of a ladder repeat a query."""
     return pair[0] is other[0] and pair[1] is other[1] and pair[2:] == other[2:]
 
 
 class _Bound:
-    """One resource over all clusters, and what it was worked out from."""
+    """The bounds of one resource over all clusters, and the state they were computed from."""
 
     __slots__ = ("freed", "is_shared", "largest", "resource", "seen", "total", "unit", "versions")
 
     def __init__(self, count: int, resource: str, unit: int) -> None:
         self.resource = resource
-        self.unit = unit  # of what is free on a node only so many wholes count
+        self.unit = unit  # what is free on a node is counted in multiples of this
         self.total: Amounts = np.zeros(count, dtype=np.int64)
         self.largest: Amounts = np.zeros(count, dtype=np.int64)
-        self.is_shared = False  # a chance holds the arrays: copied before they are written to
+        self.is_shared = False  # a Chance holds the arrays: copied before a write
         self.versions = [-1] * count
         self.freed = [-1] * count
-        # Which plan asked, and how often the ledger had given something back by then.
+        # The plan and the ledger's `freed` at the last refresh.
         self.seen = (-1, -1)
 
 
 class _Table:
-    """Clusters with the nodes of each that count."""
+    """The eligible nodes of each cluster, and the bounds over them."""
 
     __slots__ = ("_bounds", "_ceilings", "_positions", "_rooms", "kinds", "masks", "shape")
 
     def __init__(self, rooms: list[Room], shape: Shape, kinds: list[Flavor]) -> None:
         self._rooms = rooms
-        self.shape = shape  # one of those that may use the same nodes
+        self.shape = shape  # one of the shapes that may use these nodes
         self.kinds = kinds
         self.masks: list[Mask] = []
         self._positions: list[Amounts] = []
@@ -208,13 +207,13 @@ class _Table:
         self._bounds: dict[tuple[str, int], _Bound] = {}
 
     def put_masks(self, masks: list[Mask]) -> None:
-        """Says which nodes of each cluster count."""
+        """Sets the eligible nodes of each cluster."""
         self.masks = masks
         self._positions = [mask.nonzero()[0] for mask in masks]
         self._ceilings.clear()
 
     def limits(self, pod_set: PodSet, freed: tuple[int, int]) -> list[Limit]:
-        """What a pod set asks for, and what there is of it."""
+        """The requests of a pod set, each with its bounds."""
         limit = []
         for resource, amount in pod_set.shape.requests:
             bound = self._bound(resource, amount)
@@ -231,7 +230,7 @@ class _Table:
                 self._measure(bound, at)
 
     def _bound(self, resource: str, amount: int) -> _Bound:
-        """Of an accelerator in wholes of what a pod takes, where that is a usual number of them."""
+        """The bound for a request; usual requests of whole devices are counted in whole pods."""
         is_usual = "/" in resource and amount % DEVICE_UNITS == 0 and amount <= _WHOLES_MOST
         unit = amount if is_usual else 1
         bound = self._bounds.get((resource, unit))
@@ -240,7 +239,7 @@ class _Table:
         return bound
 
     def ceiling(self, resource: str) -> Amounts:
-        """What the largest node of each cluster has for our pods in all."""
+        """The capacity of the largest eligible node of each cluster."""
         known = self._ceilings.get(resource)
         if known is None:
             known = np.zeros(len(self._rooms), dtype=np.int64)

@@ -1,18 +1,18 @@
 """Which of the feasible clusters is best: weighted scores in whole numbers.
 
-Each score is in -100..100 and counts by its weight, -10..10; a negative weight prefers the least.
-Some compare the feasible clusters with each other, so a score says something only within one
-ranking:
+Each score is in -100..100 and is multiplied by its weight, -10..10; a negative weight prefers low
+values. Some scores compare the feasible clusters with each other, so scores are comparable only
+within one ranking:
 
     Steady        100 where the workload is already, else 0
-    Balance       2 * trunc(100 * (1/2 - others / most others)): 100 for a cluster without others
+    Balance       2 * trunc(100 * (1/2 - others / most others)): 100 for a cluster without workloads
     Allocatable   trunc(200 * ((x - min) / (max - min) - 1/2)); all equal: 100
     Accelerators  the same, of what is free on the best node or in the cluster
-    Price         floor(200 * least / x) - 100: twice the price is 0, a trifle more a trifle less
-    DataSeconds   the same with a minute added to both: nobody minds seconds
+    Price         floor(200 * least / x) - 100: 0 at twice the least; small differences stay small
+    DataSeconds   the same with a minute added to both: a few seconds do not matter
 
-What is not known, or no longer valid, gets the default that the policy states, else the worst for
-the sign of the weight. It is never silently the best.
+A value that is unknown or expired gets the policy's default, else the worst for the sign of the
+weight. It is never silently the best.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _DATA_GRACE_SECONDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What scores look at, of one cluster, whoever asks. Only what scores use need be filled in."""
+    """What scores depend on, for one cluster. Only what the scores use must be filled in."""
 
     cluster: str
-    others: int = 0  # workloads of others, or choices of other policies
+    others: int = 0  # workloads in the cluster
     allocatable: Mapping[str, int] = field(default_factory=dict)  # by resource
     free_on_best_node: Mapping[str, int] = field(default_factory=dict)
     free_in_cluster: Mapping[str, int] = field(default_factory=dict)
-    price_nanos: int | None = None  # of the workload an hour
-    data_seconds: int | None = None  # until its data would be there
+    price_nanos: int | None = None  # of the workload per hour
+    data_seconds: int | None = None  # until the workload's data is there
     scores: Mapping[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
     # (scorer, item) -> (value, valid until)
 
@@ -56,7 +56,7 @@ class Points:
     item: str = ""
     value: int
     weight: int
-    is_missing: bool = False  # not known or expired: the value is the default
+    is_missing: bool = False  # unknown or expired: the value is the default
 
 
 class Ranked(NamedTuple):
@@ -81,8 +81,8 @@ def rank(
 ) -> list[Ranked]:
     """The clusters, best first: by total, then by name.
 
-    `current` are the clusters where the workload is already; the `unwelcome` ones, with a taint
-    that prefers others, come after all the rest.
+    `current` are the clusters where the workload is already. The `unwelcome` ones, with a
+    PreferNoSchedule taint, come after all others.
     """
     rows = list(facts)
     if len({row.cluster for row in rows}) != len(rows):
@@ -119,12 +119,12 @@ _PLAIN = frozenset({"Steady", "Balance"})
 
 
 def is_plain(scores: Sequence[Score]) -> bool:
-    """Whether scores look at nothing but where workloads are: the default, and the fast path."""
+    """Whether scores depend only on where workloads are: the default, and the fast path."""
     return all(score.is_built_in and score.name in _PLAIN for score in scores if score.weight)
 
 
 def points(ranked: Ranked, scores: Sequence[Score]) -> tuple[Points, ...]:
-    """How the total of a cluster came about, for people and reports."""
+    """The scores that make up the total of a cluster, for display and reports."""
     counted = (score for score in scores if score.weight)
     return tuple(
         Points(
@@ -139,7 +139,7 @@ def points(ranked: Ranked, scores: Sequence[Score]) -> tuple[Points, ...]:
 
 
 def is_better(candidate: int, current: int, margin: int) -> bool:
-    """Whether a total is so much better that something running moves for it."""
+    """Whether a total is better by the margin, so that a running workload moves for it."""
     return candidate - current >= max(margin, 1)
 
 
@@ -149,7 +149,7 @@ def uses(scores: Sequence[Score], name: str) -> bool:
 
 
 def data_seconds(cluster: Cluster, data: Iterable[str]) -> int | None:
-    """Until all the data would be in a cluster, one after the other; None: not known."""
+    """Seconds until all data is in a cluster, copied one after another; None: unknown."""
     total = 0.0
     for name in data:
         seconds = cluster.data_seconds.get(name)
@@ -160,7 +160,7 @@ def data_seconds(cluster: Cluster, data: Iterable[str]) -> int | None:
 
 
 def free_accelerators(room: Room, resource: str) -> tuple[int, int]:
-    """What is free of a resource on the best node that takes pods, and on all of them."""
+    """What is free of a resource on the best node that takes pods, and on all such nodes."""
     free = room.free.get(resource)
     if free is None:
         return 0, 0
@@ -173,7 +173,7 @@ def free_accelerators(room: Room, resource: str) -> tuple[int, int]:
 def _values(
     rows: Sequence[Facts], score: Score, now: float, current: Container[str]
 ) -> Sequence[int | None]:
-    """One score of all clusters; None where it is not known."""
+    """One score of all clusters; None where it is unknown."""
     if not score.is_built_in:
         return [_give(row.scores.get((score.name, score.item)), now) for row in rows]
     if score.name == "Steady":
@@ -205,7 +205,7 @@ def _balance(rows: Sequence[Facts], _: Score) -> _Values:
 
 
 def balance_of(others: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The score Balance of clusters, from how many workloads each has."""
+    """The Balance score of each cluster, from how many workloads each has."""
     most = int(others.max(initial=0))
     if most == 0:
         return np.full(len(others), _BEST, dtype=np.int64)
@@ -216,7 +216,7 @@ def balance_of(others: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _between(values: _Values) -> _Values:
-    """Where each is between the least (-100) and the most (100)."""
+    """Each value scaled linearly from the least (-100) to the largest (100); all equal: 100."""
     known = [value for value in values if value is not None]
     if not known:
         return values
@@ -243,7 +243,7 @@ def _near_least(values: _Values, grace: int = 0) -> _Values:
 
 
 def _truncate(numerator: int, denominator: int) -> int:
-    """Their quotient, truncated toward zero; the denominator is positive."""
+    """The quotient, truncated toward zero; the denominator is positive."""
     quotient = abs(numerator) // denominator
     return quotient if numerator >= 0 else -quotient
 

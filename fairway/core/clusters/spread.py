@@ -1,18 +1,18 @@
-"""Rules of spread: over how many domains something is spread, and how evenly.
+"""Spread rules: over how many domains something is spread, and how evenly.
 
-The same rules serve two questions: which clusters to choose (each is one seat) and how many
-replicas each cluster gets. Both go in two steps: `pick` says which options may be used at
-all and which must be, so that `least` and `most` hold; `fill` gives out seats one at a time, the
-most wanted first, and never one that would break `skew`.
+The same rules answer two questions: which clusters to choose (one seat each) and how many replicas
+each cluster gets. Both take two steps. `pick` selects the options that may be used and those that
+must be, so that `least` and `most` hold. `fill` assigns seats one at a time, the most wanted option
+first, and never a single seat that would break `skew`.
 
-`least` and `most` count domains over everything. `skew` compares the domains of one group, full and
-empty ones alike: groups are filled in order, so an empty later group says nothing about evenness.
-Where `most` leaves domains out, only those that may be used are compared. A rule that is only
-preferred is dropped when it can't hold, the least important (last) one first.
+`least` and `most` count domains over all groups. `skew` compares the domains of one group, full and
+empty: groups are filled in order, so an empty later group says nothing about evenness. Where `most`
+excludes domains, only those that may be used are compared. A preferred rule is dropped when it
+cannot hold, the least important (last) one first.
 
-`pick` looks at all sets for up to ten unused options; beyond that it is greedy, in time that grows
-with options times rules times the domains needed. `fewest` answers a simpler question: which few
-have room for everything.
+`pick` tries all subsets of up to ten unused options. Beyond that it is greedy, in time proportional
+to options times rules times the domains needed. `fewest` solves a simpler problem: the fewest
+options with room for everything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from fairway.core.model import Spread
 from fairway.core.nodes import Cluster
 
-_EXACT = 10  # options that are not in use yet, up to which all sets are looked at
+_EXACT = 10  # the most unused options for which all subsets are tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +36,13 @@ class Option:
     name: str
     domains: tuple[str, ...] = ()
     group: str = ""
-    seats: int = 0  # it has already
-    room: int = 1  # it can get in addition
+    seats: int = 0  # that it has already
+    room: int = 1  # seats that it can get in addition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picked:
-    """Options that may be used, and those among them that must get something first."""
+    """Options that may be used, and those among them that must get seats first."""
 
     allowed: tuple[Option, ...]  # in the order given
     cover: tuple[Option, ...]
@@ -65,8 +65,8 @@ def pick(
 ) -> Picked | Unmet:
     """Which options may be used so that `least` and `most` of the active rules can hold.
 
-    Options that have seats always may. Of the others those are taken that together have room for
-    what is wanted, as far as any do, and of these the first ones in the order given.
+    Options with seats are always allowed. Of the others, a set with room for as much of `wanted` as
+    possible is taken; among such sets, the one with the first options in the order given.
     """
     used = [option for option in options if option.seats]
     unused = [option for option in options if not option.seats and option.room >= max(opening, 1)]
@@ -75,7 +75,7 @@ def pick(
     for position in active:
         rule = rules[position]
         open_now = {option.domains[position] for option in used}
-        # One domain is what anything uses; only a second one has to be seen to.
+        # Any placement uses one domain; `least` matters only from two on.
         least = min(rule.least, total // max(opening, 1)) if rule.least > 1 else 0
         most = len(options) if rule.most is None else max(rule.most, len(open_now))
         bounds.append(_Bounds(position, open_now, least, most))
@@ -91,7 +91,7 @@ def pick(
         return Unmet(rules=tuple(rules[bound.position] for bound in bounds))
     allowed, cover = matches
     names = {option.name for option in (*used, *allowed)}
-    # A full domain still counts for evenness, unless `most` leaves domains out anyway.
+    # A full domain still counts for evenness, unless `most` excludes domains anyway.
     if all(rules[bound.position].most is None for bound in bounds):
         names.update(option.name for option in options if not option.room)
     return Picked(
@@ -102,8 +102,8 @@ def pick(
 def fewest(options: Sequence[Option], wanted: int) -> list[Option]:
     """The fewest options with room for what is wanted, those in use first.
 
-    Of equally few the first in the order given: one is taken if the roomiest others could still
-    make up the rest.
+    Among equally few, the first in the order given: an option is taken if the largest of the others
+    can still cover the rest.
     """
     chosen: list[Option] = []
     for part in (
@@ -138,7 +138,7 @@ def _shortest(options: Sequence[Option], wanted: int) -> list[Option]:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Of one rule: the domains in use, and how few and how many there may be."""
+    """The domains in use for one rule, and the least and the most that it allows."""
 
     position: int
     open_now: set[str]
@@ -146,7 +146,7 @@ class _Bounds:
     most: int
 
     def is_idle(self, options: Sequence[Option]) -> bool:
-        """Whether it excludes nothing: enough are open, and all could be."""
+        """Whether it excludes nothing: enough domains are open, and all may be opened."""
         reachable = {option.domains[self.position] for option in options}
         return len(self.open_now) >= self.least and len(reachable) <= self.most
 
@@ -161,7 +161,7 @@ _Found = tuple[list[Option], list[Option]] | None
 def _exact(
     unused: Sequence[Option], bounds: Sequence[_Bounds], wanted: int, room: int, opening: int
 ) -> _Found:
-    """Looks at all sets. The first option is the highest bit: a larger set number is preferred."""
+    """Tries all subsets. The first option is the highest bit: a larger number is preferred."""
     size = len(unused)
     sets = 1 << size
     bits = [1 << (size - 1 - index) for index in range(size)]
@@ -211,7 +211,7 @@ def _members(unused: Sequence[Option], bits: Sequence[int], number: int) -> list
 def _greedy(
     unused: Sequence[Option], bounds: Sequence[_Bounds], wanted: int, room: int, opening: int
 ) -> _Found:
-    """First what `least` needs, then what `most` admits; the roomiest first if room is short."""
+    """Takes what `least` needs, then what `most` admits; largest first if room is short."""
     roomiest = sorted(
         unused, key=lambda option: (-_domain_room(option, unused, bounds), -option.room)
     )
@@ -234,7 +234,7 @@ def _greedy(
 
 
 def _domain_room(option: Option, unused: Sequence[Option], bounds: Sequence[_Bounds]) -> int:
-    """Room of its whole domain, by the first rule that limits how many there are."""
+    """The room of its whole domain, by the first rule whose `most` excludes domains."""
     for bound in bounds:
         if len({other.domains[bound.position] for other in unused} | bound.open_now) > bound.most:
             name = option.domains[bound.position]
@@ -245,7 +245,7 @@ def _domain_room(option: Option, unused: Sequence[Option], bounds: Sequence[_Bou
 def _cover(
     order: Sequence[Option], bounds: Sequence[_Bounds], open_now: list[set[str]]
 ) -> list[Option] | None:
-    """Options that open the domains still needed, those that serve most rules at once first."""
+    """Options that open the domains still needed, those that serve the most rules first."""
     cover: list[Option] = []
     while any(len(names) < bound.least for bound, names in zip(bounds, open_now, strict=True)):
         best: Option | None = None
@@ -262,7 +262,7 @@ def _cover(
 
 
 def _opens(option: Option, bounds: Sequence[_Bounds], open_now: Sequence[set[str]]) -> int | None:
-    """How many needed domains it would open; None if that would be too many somewhere."""
+    """How many needed domains it would open; None if it would exceed the `most` of a rule."""
     gain = 0
     for bound, names in zip(bounds, open_now, strict=True):
         if option.domains[bound.position] in names:
@@ -292,23 +292,23 @@ class Comparable(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     chosen: tuple[str, ...]  # in the order given
-    unmet: tuple[Spread, ...] = ()  # rules that must hold and can't; then nothing is chosen
+    unmet: tuple[Spread, ...] = ()  # required rules that cannot hold; then nothing is chosen
 
 
 def domain(cluster: Cluster, rule: Spread) -> str | None:
-    """The domain that a cluster is in; None where it lacks the label."""
+    """The domain of a cluster; None where the cluster lacks the label."""
     if rule.by == "Cluster":
         return cluster.name
     return cluster.labels.get(rule.label if rule.by == "Label" else LABELS[rule.by]) or None
 
 
 def domains(cluster: Cluster, rules: Sequence[Spread]) -> tuple[str, ...]:
-    """Its domain for each rule; those that lack a label share the domain without a name."""
+    """The domain of a cluster for each rule; clusters without the label share an unnamed domain."""
     return tuple(domain(cluster, rule) or "" for rule in rules)
 
 
 def relaxations(rules: Sequence[Spread]) -> Iterator[tuple[int, ...]]:
-    """Which rules to hold to: all, then without the last preferred one, and so on."""
+    """The sets of rules to try: all, then without the last preferred one, and so on."""
     active = tuple(range(len(rules)))
     yield active
     for position in reversed(active):
@@ -318,7 +318,7 @@ def relaxations(rules: Sequence[Spread]) -> Iterator[tuple[int, ...]]:
 
 
 def select(options: Sequence[Option], rules: Sequence[Spread], count: int) -> Selection:
-    """Up to so many of the options, the first ones given where rules leave a choice."""
+    """Selects up to `count` options, the first ones given where the rules leave a choice."""
     position = {option.name: index for index, option in enumerate(options)}
     chosen: dict[str, int] = {}
     unmet: tuple[Spread, ...] = ()
@@ -380,9 +380,9 @@ class Tally:
         self._count(option, step)
 
     def may_add(self, option: Option, step: int) -> bool:
-        """Whether so many more keep the skew; `most` was seen to by what was picked."""
+        """Whether `step` more seats keep the skew; `pick` has ensured `most`."""
         for position, rule in self._rules:
-            # What opens with several seats at once may lead until others have opened too.
+            # An option that opens with several seats may lead until others have opened too.
             if rule.skew is not None and step == 1:
                 lead = self._lead(position, option, step)
                 if lead > rule.skew:
@@ -390,7 +390,7 @@ class Tally:
         return True
 
     def _lead(self, position: int, option: Option, step: int) -> int:
-        """By how much its domain would be ahead of the last one of the group."""
+        """How many seats its domain would be ahead of the smallest other one of the group."""
         seats = self._in_group[position, option.group]
         name = option.domains[position]
         after = seats[name] + step
@@ -405,7 +405,7 @@ class Tally:
         )
 
     def may_take(self, option: Option) -> bool:
-        """Whether one seat fewer keeps what `least` and `skew` ask for."""
+        """Whether one seat fewer keeps `least` and `skew`."""
         for position, rule in self._rules:
             name = option.domains[position]
             used = self._used[position]
@@ -426,10 +426,10 @@ def fill(
     turn: Callable[[Option, int], Comparable],
     opening: int = 1,
 ) -> dict[str, int]:
-    """Gives out up to `wanted` seats, one at a time to whose turn is first, within the rules.
+    """Assigns up to `wanted` seats within the rules, one at a time to the option next in turn.
 
-    An option without seats opens with `opening` of them at once; where that is more than one, the
-    caller looks again whether all is even. Returns what was added.
+    An option without seats opens with `opening` seats at once; where that is more than one, the
+    caller checks the skew again. Returns the seats that were added.
     """
     added: dict[str, int] = {}
     left = wanted
@@ -448,7 +448,7 @@ def fill(
 
     for option in picked.cover:
         give(option)
-    # Sorting is stable and the options come in a total order, so equal turns are decided too.
+    # Sorting is stable and the options come in a total order, so ties are deterministic.
     waiting = sorted(
         (
             (turn(option, tally.seats[option.name]), option)

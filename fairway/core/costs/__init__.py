@@ -1,1 +1,1 @@
-"""What is used, for how long, and what it costs: exact sums, and reports of them."""
+"""Costs: what is used, for how long, and its price; exact sums, and reports of them."""

@@ -1,12 +1,12 @@
-"""Accounts: who held what for how long, in whole numbers.
+"""Accounts: what each owner held, and for how long, in whole numbers.
 
-Whoever holds something has a meter, which runs from one change of what is held to the next. Time is
-in milliseconds, GPUs in thousandths, money in billionths an hour; their products are whole numbers,
-and nothing is ever rounded. So it does not matter how often meters are read, nor by what the sums
-are grouped: parts add up to the whole.
+Each owner has a meter, which runs from one change of its holdings to the next. Time is in
+milliseconds, GPUs in thousandths, rates in billionths per hour. Their products are whole numbers,
+and sums are never rounded. So it does not matter how often meters are read, nor how sums are
+grouped: parts add up to the whole.
 
-What a cluster has of a flavor and nobody holds is idle: it has a meter of its own, which changes
-with every holder there. Used and idle together are what there is.
+Capacity of a flavor in a cluster that is not held is idle. It has a meter of its own, which changes
+with every holder there. Used and idle together are the total.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ClusterFlavor = tuple[str, str]  # cluster and flavor
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Key:
-    """Whose time it is, and of what."""
+    """What a sum is grouped by: use, owner and capacity."""
 
     use: Use
     namespace: str = ""
@@ -52,11 +52,11 @@ class Sum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """What is held of one kind of capacity."""
+    """What an owner holds of one kind of capacity."""
 
     key: Key
     gpus: int  # in thousandths
-    rate: int = 0  # what it costs an hour, in billionths
+    rate: int = 0  # price per hour of all of it, in billionths
 
     def over(self, milliseconds: int) -> Sum:
         return Sum(gpu_time=self.gpus * milliseconds, money=self.rate * milliseconds)
@@ -67,7 +67,7 @@ class Supply:
     """What a cluster has of a flavor."""
 
     gpus: int  # in thousandths
-    rate: int = 0  # what one GPU costs an hour, in billionths
+    rate: int = 0  # price of one GPU per hour, in billionths
 
 
 Sums = dict[tuple[int, Key], Sum]  # by day since the epoch, and key
@@ -75,7 +75,7 @@ Sums = dict[tuple[int, Key], Sum]  # by day since the epoch, and key
 
 @dataclass(slots=True)
 class Accounts:
-    """All meters, and what they have shown."""
+    """All meters, and the sums that they have shown."""
 
     sums: Sums = field(default_factory=dict)
     _held: dict[str, tuple[int, tuple[Holding, ...]]] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Accounts:
     _idle: dict[ClusterFlavor, tuple[int, Holding]] = field(default_factory=dict)
 
     def hold(self, owner: str, holdings: tuple[Holding, ...], at: int) -> None:
-        """From a moment on an owner holds this, and nothing else."""
+        """Sets all that an owner holds from a moment on."""
         since, before = self._held.pop(owner, (at, ()))
         at = max(at, since)
         if before == holdings:
@@ -98,7 +98,7 @@ class Accounts:
             self._rest(place, at)
 
     def supply(self, supplies: Mapping[ClusterFlavor, Supply], at: int) -> None:
-        """From a moment on clusters have this much of each flavor."""
+        """Sets what clusters have of each flavor from a moment on."""
         places = {
             pair
             for pair in {*self._supply, *supplies}
@@ -109,13 +109,13 @@ class Accounts:
             self._rest(place, at)
 
     def lose(self, holdings: Iterable[Holding], milliseconds: int, at: int) -> None:
-        """Work of so long that these did was lost at a moment."""
+        """Adds work of some duration on these holdings that was lost at a moment."""
         for holding in holdings:
             lost = replace(holding, key=replace(holding.key, use="Lost"))
             self._put(at // DAY, lost.key, lost.over(milliseconds))
 
     def read(self, at: int) -> None:
-        """Takes all meters down to the moment."""
+        """Reads all meters at a moment."""
         for owner, (since, holdings) in list(self._held.items()):
             if since < at:
                 self._add(holdings, since, at)
@@ -138,7 +138,7 @@ class Accounts:
         return places
 
     def _rest(self, place: ClusterFlavor, at: int) -> None:
-        """What nobody holds of a place from a moment on."""
+        """Restarts the meter of what is idle in a place, from a moment on."""
         since, before = self._idle.pop(place, (at, None))
         at = max(at, since)
         if before is not None:
@@ -160,7 +160,7 @@ class Accounts:
 
 
 def days_of(since: int, until: int) -> Iterator[tuple[int, int]]:
-    """The days between two moments, and how many milliseconds of each."""
+    """The days between two moments, with the milliseconds of each."""
     while since < until:
         day = since // DAY
         end = min(until, (day + 1) * DAY)
@@ -169,10 +169,10 @@ def days_of(since: int, until: int) -> Iterator[tuple[int, int]]:
 
 
 def fold(sums: Mapping[Key, Sum], most: int) -> dict[Key, Sum]:
-    """At most so many rows: of workloads that had least, those alike but for the name are one.
+    """Folds sums into at most `most` rows: the smallest are merged if only workloads differ.
 
-    Nothing is lost by that but names. Should that still be too many, namespaces, queues and places
-    are left out as well, one after the other.
+    Only names are lost, no amounts. If there are still too many rows, namespaces, queues and places
+    are dropped as well, one after the other.
     """
     for shorten in _SHORTER:
         if len(sums) <= most:
@@ -197,7 +197,8 @@ _SHORTER: tuple[Callable[[Key], Key], ...] = (
 def supplies(snapshot: Snapshot) -> dict[ClusterFlavor, int]:
     """Accelerators on nodes that are ready, in thousandths, by cluster and flavor.
 
-    A node that has several flavors counts for the first by name; one that has none, for none.
+    A node with several flavors counts for the first by name; a node without one, for the empty
+    name.
     """
     result: dict[ClusterFlavor, int] = {}
     for name, cluster in snapshot.facts.clusters.items():

@@ -1,4 +1,4 @@
-"""Reports: accounts of some days, grouped by whatever is asked for."""
+"""Reports: the accounts of some days, grouped by queue, team, cluster and so on."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Line:
         return self.sums.get(use, Sum())
 
     def render(self) -> dict[str, Any]:
-        """The line for programs: hours and money as decimal texts, rounded once."""
+        """The line for programs: hours and money as decimal strings, rounded once."""
         rendered: dict[str, Any] = {"name": self.name}
         for use in ("Used", "Lost", "Lent", "Idle"):
             total, word = self.of(use), use.lower()
             rendered[f"{word}GpuHours"] = hours(total)
-            if use != "Lent":  # who uses it pays for it
+            if use != "Lent":  # the queue that uses it pays
                 rendered[f"{word}Cost"] = money(total)
         return rendered
 
@@ -48,7 +48,7 @@ class Report:
 
 
 def report(rows: Iterable[CostRow], by: By) -> Report:
-    """Rows of any number of days, grouped; the dearest first, who is nobody last."""
+    """Rows of any number of days, grouped; the most expensive first, those without a name last."""
     lines: dict[str, Line] = {}
     total = Line("total")
     for row in rows:
@@ -75,7 +75,7 @@ def name_of(row: CostRow, by: By) -> str:
 
 
 def row_of(key: Key, total: Sum) -> CostRow:
-    """A sum as it is stored."""
+    """A sum as a row to store."""
     nanos, rest = divmod(total.money, HOUR)
     return CostRow(
         use=key.use,
@@ -92,7 +92,7 @@ def row_of(key: Key, total: Sum) -> CostRow:
 
 
 def sum_of(row: CostRow) -> Sum:
-    """A stored row as the sum that it was."""
+    """The sum of a stored row, exactly."""
     return Sum(
         gpu_time=row.gpu_seconds.nanos // _GPU_TIME_NANOS,
         money=row.money.nanos * HOUR + row.rest,
@@ -120,16 +120,16 @@ def sums_of(rows: Iterable[CostRow]) -> Mapping[Key, Sum]:
 
 
 def hours(total: Sum) -> str:
-    """GPU-hours, with two digits."""
+    """GPU-hours, with two decimals."""
     return _round(total.gpu_time, 1000 * HOUR)
 
 
 def money(total: Sum) -> str:
-    """Money, with two digits."""
+    """Money, with two decimals."""
     return _round(total.money, NANO * HOUR)
 
 
 def _round(amount: int, unit: int) -> str:
-    """An amount in hundredths of a unit, rounded half up: the one place where anything is."""
+    """An amount in units with two decimals, rounded half up: the only place where sums are."""
     hundredths = (amount * 200 + unit) // (2 * unit)
     return f"{hundredths // 100}.{hundredths % 100:02d}"

@@ -1,1 +1,1 @@
-"""Why a workload waits, what it lacks, how queues stand: worked out for whoever asks."""
+"""Explanations: why a workload waits, what it lacks, the state of queues; computed on request."""

@@ -1,9 +1,10 @@
-"""Why one workload waits: worked out when somebody asks, by the planner itself.
+"""Why one workload waits: computed on request, by the planner itself.
 
-Reasons come from a plan in which it waits alone, next to what runs and to those for whom room is
-kept; only if it would start then, others are before it, and the plan for everybody says why it does
-not. What would let it start is found by trying: small changes to the workload or its queue, each
-followed by a plan for it alone and, should it start there, by one with those who are before it.
+Reasons come from a plan in which the workload waits alone, beside what runs and what has a
+reservation. If it would start there, other workloads are before it, and the plan for all says why
+it does not start. Remedies are found by trying small changes to the workload or its queue. Each
+change is followed by a plan for the workload alone and, if it starts there, by a plan with the
+workloads before it.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from fairway.core.snapshot import Facts, Snapshot, precedence
 
 __all__ = ["Explanation", "explain", "sentence"]
 
-_DEPTH_MAX = 100  # so far back in its queue a start is forecast
+_DEPTH_MAX = 100  # positions in the queue up to which a start is forecast
 _PLACES_MAX = 500
 _WHOLE_NANOS = 1_000_000_000
 
 
 def explain(facts: Facts, key: str) -> Explanation:
-    """Everything there is to say on one workload."""
+    """The full explanation of one workload."""
     workload = facts.workloads[key]
     base = Explanation(now=facts.now, workload=key, state="Waits", queue=workload.queue)
     if workload.held is not None:
@@ -49,7 +50,7 @@ def explain(facts: Facts, key: str) -> Explanation:
     alone = _alone(facts, workload)
     tried = alone
     step, made = _decision(tried, key)
-    is_held_up = step is not None  # by others that wait
+    is_held_up = step is not None  # by other workloads that wait
     if step is not None:
         tried = facts
         step, made = _decision(tried, key)
@@ -82,7 +83,7 @@ def explain(facts: Facts, key: str) -> Explanation:
 
 
 def _lacking(facts: Facts, workload: Workload) -> tuple[Reason, ...]:
-    """Why some replicas of a service have no place while others of it run."""
+    """Why some replicas of a service are not placed while others run."""
     placed = sum(placement.replicas for placement in workload.held.placed) if workload.held else 0
     if workload.mode != "Divided" or placed >= workload.replicas:
         return ()
@@ -91,7 +92,7 @@ def _lacking(facts: Facts, workload: Workload) -> tuple[Reason, ...]:
 
 
 def _alone(facts: Facts, workload: Workload) -> Facts:
-    """The fleet as if nobody else waited, but those for whom room is kept."""
+    """The fleet as if no other workload waited, except those with a reservation."""
     kept = {
         key: value
         for key, value in facts.workloads.items()
@@ -101,7 +102,7 @@ def _alone(facts: Facts, workload: Workload) -> Facts:
 
 
 def _decision(facts: Facts, key: str) -> tuple[Admit | None, Plan]:
-    """How a workload starts, if it does, and the plan that says so."""
+    """The admission of a workload, if it starts, and the plan that was made."""
     made, _ = plan(Snapshot(facts))
     for step in made.steps:
         if isinstance(step, Admit) and step.workload == key:
@@ -110,7 +111,7 @@ def _decision(facts: Facts, key: str) -> tuple[Admit | None, Plan]:
 
 
 def _reasons(facts: Facts, made: Plan, key: str) -> tuple[Reason, ...]:
-    """Why a plan lets a workload wait, with the missing amounts."""
+    """Why a workload waits in a plan, with the missing amounts."""
     waiting = tuple(
         waiting_workload for waiting_workload in made.waiting if waiting_workload.workload == key
     )
@@ -119,13 +120,13 @@ def _reasons(facts: Facts, made: Plan, key: str) -> tuple[Reason, ...]:
 
 
 def _expected(facts: Facts, workload: Workload, position: int) -> Expected:
-    """Its start, next to as many of each queue as are before it in its own."""
+    """The expected start, with as many workloads of each queue as are before it in its own."""
     if position > _DEPTH_MAX or workload.queue not in facts.queues:
         return Expected()
     return forecast(facts, depth=position).get(workload.key, Expected())
 
 
-# What it needs, and what there is.
+# What the workload needs, and what is available.
 
 
 def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanation:
@@ -145,7 +146,7 @@ def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanati
     return replace(
         base,
         needs=_needs(workload, form, option),
-        # Where it fits somewhere, it is not room that it lacks.
+        # If it fits somewhere, room is not what it lacks.
         nearest=None if not places or places[0].fits else places[0],
         places=places[:_PLACES_MAX],
         ladder=ladder(planning.snapshot.policy(workload), groups) if places else (),
@@ -154,7 +155,7 @@ def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanati
 
 
 def _leading(form: Form) -> str:
-    """The accelerator that it asks most of; empty: none."""
+    """The accelerator of which a form requests most; empty: none."""
     total: dict[str, int] = {}
     for pod_set in form.pod_sets:
         for resource, amount in pod_set.shape.requests:
@@ -164,7 +165,7 @@ def _leading(form: Form) -> str:
 
 
 def _amount(form: Form, resource: str, counts: dict[str, int]) -> int:
-    """So many pods of each set in nanos of a resource, or in pods where it names none."""
+    """The amount of a resource in these pods, in nanos; without a resource, the pods."""
     if not resource:
         return sum(counts.values()) * _WHOLE_NANOS
     return sum(
@@ -192,7 +193,7 @@ def _needs(
 def _places(
     planning: PlanningRound, workload: Workload, form: Form, options: list[Assignment]
 ) -> tuple[Nearest, ...]:
-    """The clusters that may take it, those in which the fewest pods are missing first."""
+    """The allowed clusters: those where the workload fits, then those that lack least."""
     resource = _leading(form)
     full = _amount(form, resource, {pod_set.name: pod_set.count for pod_set in form.pod_sets})
     best: dict[str, tuple[tuple[bool, int, int], Nearest]] = {}
@@ -219,18 +220,18 @@ def _places(
     return tuple(value for _, value in sorted(best.values(), key=itemgetter(0)))
 
 
-# What would let it start.
+# What would let the workload start.
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The fleet on which changes are tried: with the workload alone, and among others."""
+    """The fleet on which changes are tried: with the workload alone, and with those before it."""
 
     facts: Facts
     crowd: Facts
 
     def starts(self, workload: Workload, queue: Queue | None = None) -> Admit | None:
-        """How a changed workload would start, with its queue changed as well if one is given."""
+        """The admission of a changed workload, with its queue changed as well if one is given."""
         admit: Admit | None = None
         for facts in (self.facts, self.crowd):
             queues = {**facts.queues, queue.name: queue} if queue is not None else facts.queues
@@ -264,7 +265,7 @@ def _without_holding_out(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
 
 
 def _other_flavors(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
-    """Flavors of its queue that it does not accept as it is."""
+    """Flavors of its queue that the workload does not accept, but on which it would start."""
     facts = trial.facts
     snapshot = Snapshot(facts)
     planning, form = PlanningRound(snapshot), workload.forms[0]
@@ -287,7 +288,7 @@ def _other_flavors(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
 
 
 def _on_flavor(form: Form, flavor: Flavor, allowed: tuple[str, ...]) -> Form:
-    """A form that accepts a flavor: what its pods say against the flavor's labels is left out."""
+    """A form that accepts a flavor: selectors on its labels and node affinity are dropped."""
     labels = {key for key, _ in flavor.node_labels}
 
     def accepting(pod_set: PodSet) -> PodSet:
@@ -307,7 +308,7 @@ def _on_flavor(form: Form, flavor: Flavor, allowed: tuple[str, ...]) -> Form:
 
 
 def _fewer_pods(trial: _Trial, workload: Workload, nearest: Nearest) -> Iterator[Remedy]:
-    """As many pods as fit in the cluster that lacks least."""
+    """Fewer pods: as many as fit in the cluster that lacks least."""
     form = workload.forms[0]
     elastic = tuple(replace(pod_set, least=min(1, pod_set.count)) for pod_set in form.pod_sets)
     fewer = replace(form, pod_sets=elastic)
@@ -320,7 +321,7 @@ def _fewer_pods(trial: _Trial, workload: Workload, nearest: Nearest) -> Iterator
 
 
 def _more_quota(trial: _Trial, workload: Workload) -> Iterator[Remedy]:
-    """As much more quota of its own as is missing."""
+    """More nominal quota for its queue: as much as is missing."""
     facts = trial.facts
     planning, form = PlanningRound(Snapshot(facts)), workload.forms[0]
     for option in planning.assignments(workload, form):

@@ -1,6 +1,6 @@
-"""How queues stand: what each holds, owns, borrows and lends, and who is next in line.
+"""The state of queues: what each owns, uses, borrows and lends, and which workloads are next.
 
-For people and for the status of queues; no decision looks at it.
+For users and for the status of queues; decisions do not use it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from fairway.core.quota.shares import Rules, Shares
 from fairway.core.quota.tree import Tree
 from fairway.core.snapshot import Snapshot
 
-_HEADS = 20  # of those who wait in a queue, how many are named
-_ASKED = 10  # and of how many it is looked at what they ask for
+_HEADS = 20  # how many waiting workloads of a queue are named
+_ASKED = 10  # up to how many waiting workloads of a queue their requests are summed
 _MILLI = 1_000  # accelerators are counted in thousandths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """One resource of one flavor in a queue and all below it, in nanos."""
+    """One resource of one flavor in a queue and all queues below it, in nanos."""
 
     flavor: str
     resource: str
     nominal: int
     used: int
     borrowed: int
-    lent: int  # of what it owns, what is in use elsewhere in its tree
+    lent: int  # the part of what it owns that is in use elsewhere in its tree
 
     def render(self) -> dict[str, Any]:
         family = family_of(self.resource)
@@ -49,13 +49,13 @@ class Holding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asks:
-    """Accelerators that those who wait ask for; infinite where that is not known."""
+    """Accelerators that waiting workloads request; infinite if that is not known."""
 
     total: float = 0.0
-    by_flavor: Mapping[str, float] = field(default_factory=dict)  # "": by those who take any
+    by_flavor: Mapping[str, float] = field(default_factory=dict)  # "": by workloads that take any
 
     def of(self, flavor: str) -> float:
-        """At most, of one flavor."""
+        """An upper bound on what is requested of one flavor."""
         return self.by_flavor.get(flavor, 0.0) + self.by_flavor.get("", 0.0)
 
     def plus(self, other: Asks) -> Asks:
@@ -69,7 +69,7 @@ class Asks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueState:
-    """One queue, with all below it."""
+    """One queue, with all queues below it."""
 
     queue: str
     parent: str
@@ -79,7 +79,7 @@ class QueueState:
     running: int
     share: int | None  # weighted dominant share in thousandths; None: infinite
     holdings: tuple[Holding, ...]
-    heads: tuple[str, ...]  # the first who wait in this very queue
+    heads: tuple[str, ...]  # the first workloads that wait in this queue itself
     asks: Asks = Asks()
 
     def render(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def standings(snapshot: Snapshot) -> list[QueueState]:
 
 
 def _asks(line: Sequence[Workload]) -> Asks:
-    """What those in a line ask for; of a long one more than anybody has."""
+    """What the workloads of a line request; of a long line, an infinite amount."""
     if len(line) > _ASKED:
         return _ANYTHING
     ask = Asks()
@@ -143,14 +143,14 @@ def _asks(line: Sequence[Workload]) -> Asks:
             if is_accelerator(resource)
         )
         if not amount:
-            return _ANYTHING  # it asks for something else
+            return _ANYTHING  # it requests something other than accelerators
         by_flavor = dict.fromkeys(form.flavors or ("",), amount / _MILLI)
         ask = ask.plus(Asks(total=amount / _MILLI, by_flavor=by_flavor))
     return ask
 
 
 def _count(workload: Workload) -> int:
-    """How often its pods are asked for; what it holds already is not asked for again."""
+    """How many times the pods of a form are requested; replicas that run are not counted."""
     held = workload.held.placed if workload.held else ()
     match workload.mode:
         case "Divided":
@@ -184,7 +184,7 @@ def _with_all_below(tree: Tree, queue: str) -> list[str]:
 
 
 def _holdings(tree: Tree, queue: str, below: list[str]) -> tuple[Holding, ...]:
-    """What is owned or used; a pair that is neither is left out."""
+    """What is owned or used of each flavor and resource; pairs with neither are left out."""
     node = tree.node(queue)
     assert node is not None, "it was asked for by its own name"
     used: dict[FlavorResource, int] = {}
@@ -204,7 +204,7 @@ def _holdings(tree: Tree, queue: str, below: list[str]) -> tuple[Holding, ...]:
 def _holding(tree: Tree, queue: str, pair: FlavorResource, *, nominal: int, usage: int) -> Holding:
     flavor, resource = pair
     unit = unit_nanos(resource)
-    # What it could still have of its own, if nobody else had any of it.
+    # The part of its own unused quota that is not available, since other queues use it.
     missing = max(0, nominal - usage) - max(0, tree.available(queue, pair))
     return Holding(
         flavor=flavor,

@@ -1,11 +1,11 @@
 """Why a workload cannot start now, as reasons: its queue, its user, clusters, room.
 
-What is tried and refused is told in these words; nothing here decides.
+Nothing here decides; this module only describes what was tried and refused.
 
-A plan refuses far more than anybody reads about: a workload that fits nowhere has a reason for each
-cluster on each rung. What makes such a reason is kept as it was at the moment of the refusal, which
-costs little, and the reason is made from it when it is first read: the truth of that moment, as if
-it had been made at once. Workloads that were refused together share them.
+Most reasons of a plan are never read: a workload that fits nowhere has a reason for each cluster on
+each rung. So the inputs of a reason are kept as they were at the refusal, which is cheap, and the
+reason is computed from them when it is first read. The result is the same as if it had been
+computed at once. Workloads that are refused together share their reasons.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from fairway.core.quota.limits import total_of
 
 
 class Unread(Protocol):
-    """Reasons that nobody has looked at yet. Whatever it keeps must not change any more."""
+    """Reasons that have not been read yet. The inputs that it keeps must never change."""
 
     def reasons(self) -> Iterable[Reason]:
-        """The reasons, in order; one at least."""
+        """The reasons, in order; at least one."""
 
 
 class Reasons(Sequence[Reason]):
-    """Reasons in order, some of them unread. It grows until a verdict is given, never after."""
+    """Reasons in order, some of them unread. It grows only until the outcome is final."""
 
     __slots__ = ("_parts", "_read")
 
@@ -62,7 +62,7 @@ class Reasons(Sequence[Reason]):
         self._read = None
 
     def later(self, unread: Unread) -> None:
-        """Adds what is worked out when it is read."""
+        """Adds reasons that are computed when they are read."""
         self._parts.append(unread)
         self._read = None
 
@@ -71,14 +71,14 @@ class Reasons(Sequence[Reason]):
         self._read = None
 
     def has_said(self, reason: Reason) -> bool:
-        """Whether a reason was added by itself; what is unread stays so."""
+        """Whether a reason was added by itself; unread reasons are not computed for this."""
         return any(isinstance(part, Reason) and part == reason for part in self._parts)
 
     # Reading.
 
     @property
     def told(self) -> tuple[Reason, ...]:
-        """All of them, as plain values."""
+        """All reasons, as plain values."""
         if self._read is None:
             self._read = tuple(_describe(self._parts))
             self._parts = [self._read]
@@ -96,7 +96,7 @@ class Reasons(Sequence[Reason]):
     def __getitem__(self, at: slice) -> tuple[Reason, ...]: ...
     def __getitem__(self, at: int | slice) -> Reason | tuple[Reason, ...]:
         if at == 0 and self._read is None and self._parts:
-            return next(_describe(self._parts))  # many ask for the code of the first and no more
+            return next(_describe(self._parts))  # many callers need only the first code
         return self.told[at]
 
     def __iter__(self) -> Iterator[Reason]:
@@ -114,7 +114,7 @@ class Reasons(Sequence[Reason]):
         return repr(self.told)
 
     def __reduce__(self) -> tuple[type[tuple[Reason, ...]], tuple[tuple[Reason, ...]]]:
-        """What leaves the process is plain."""
+        """Pickles as a plain tuple."""
         return (tuple, (self.told,))
 
 
@@ -129,7 +129,7 @@ def _describe(parts: Iterable[Reason | Unread | tuple[Reason, ...]]) -> Iterator
 
 
 def quota_reason(planning: PlanningRound, request: PlacementRequest) -> Reason | None:
-    """Why the queue does not allow so much now; none where it does."""
+    """Why the queue does not allow a request now; None if it does."""
     workload, usage = request.workload, request.usage
     tree, queue = planning.ledger.tree, workload.queue
     missing = {} if tree.fits(queue, usage) else tree.shortfall(queue, usage)
@@ -151,7 +151,7 @@ def quota_reason(planning: PlanningRound, request: PlacementRequest) -> Reason |
 
 
 def user_reason(planning: PlanningRound, request: PlacementRequest) -> Reason | None:
-    """Why the user may not have so much more."""
+    """Why the limits of the user do not allow a request; None if they do."""
     workload = request.workload
     allowed = planning.claims.left_for_user(workload)
     total = total_of(request.usage) if allowed else {}
@@ -162,7 +162,7 @@ def user_reason(planning: PlanningRound, request: PlacementRequest) -> Reason | 
 
 
 def _kept_quota(planning: PlanningRound, request: PlacementRequest) -> Reason | None:
-    """Why the queue keeps its quota: for a workload that holds a place and comes before."""
+    """Why the queue keeps its quota: for a workload with a reservation that ranks before."""
     if not planning.reservations:
         return None
     hold = planning.reservations.quota_keeper(request)
@@ -185,14 +185,14 @@ def in_nanos(amounts: Usage) -> tuple[tuple[str, int], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoRoom:
-    """No cluster of a group has room on some flavors: a reason for each, from the best on."""
+    """No cluster of a group has room on some flavors: one reason per cluster, best first."""
 
     group: str
     option: Assignment
     ranked: Sequence[ranking.Ranked]
     chance: fit_bounds.Chance
     position: Mapping[str, int]  # of each cluster in the columns of the chance
-    refused: Mapping[str, Reason]  # of clusters that were looked at closely
+    refused: Mapping[str, Reason]  # of clusters where a packing was tried
 
     def reasons(self) -> Iterator[Reason]:
         worst, flavor = self.chance.worst(), ",".join(self.option.names)
@@ -205,7 +205,7 @@ class NoRoom:
 
 
 def no_room(cluster: str, group: str, flavor: str, pod_set: str, count: int) -> Reason:
-    """So many pods of a set find no room in a cluster."""
+    """`count` pods of a set do not fit in a cluster."""
     return Reason(
         code=Code.DOES_NOT_FIT,
         cluster=cluster,
@@ -219,7 +219,7 @@ def no_room(cluster: str, group: str, flavor: str, pod_set: str, count: int) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoPools:
-    """No cluster of a group has elastic pools: a reason for each, from the best on."""
+    """No cluster of a group has elastic pools: one reason per cluster, best first."""
 
     ranked: Sequence[ranking.Ranked]
 
@@ -245,7 +245,7 @@ class MayNotUse:
 def kept_reason(
     planning: PlanningRound, request: PlacementRequest, group: str, cluster: str
 ) -> Reason | None:
-    """For whom the room is kept that a request would fit in; none: it would not anyway."""
+    """The reservation but for which a request would fit; None if it would not fit anyway."""
     if not planning.reservations:
         return None
     hold = planning.reservations.keeper(request, cluster)
@@ -269,7 +269,7 @@ def no_room_for_more(
     clusters: Sequence[str],
     missing: int,
 ) -> NoRoomForMore:
-    """Clusters without room for so many more replicas or tasks, as they are now."""
+    """The clusters that lack room for `missing` more replicas or tasks, as they are now."""
     kept = {
         name: reason
         for name in (clusters if planning.reservations else ())
@@ -288,14 +288,14 @@ def no_room_for_more(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoRoomForMore:
-    """Clusters of a group that have no room for what a service or a sweep still lacks."""
+    """Clusters of a group that lack room for the rest of a service or a sweep."""
 
     group: str
     flavor: str
     pod_set: str
     count: int
     clusters: Sequence[str]
-    kept: Mapping[str, Reason]  # where room is kept for others
+    kept: Mapping[str, Reason]  # clusters where room is reserved for others
 
     def reasons(self) -> Iterator[Reason]:
         for name in self.clusters:
@@ -320,7 +320,7 @@ def shortage_reason(
 
 
 def warnings(planning: PlanningRound) -> tuple[Reason, ...]:
-    """What is wrong with the fleet, whoever waits: nodes that have two flavors of one group."""
+    """Faults of the fleet, whatever waits: nodes that have two flavors of one group."""
     return tuple(
         Reason(
             code=Code.FLAVORS_OVERLAP,
@@ -334,7 +334,7 @@ def warnings(planning: PlanningRound) -> tuple[Reason, ...]:
 
 
 def warnings_for(planning: PlanningRound, workload: Workload) -> Iterator[Reason]:
-    """Those that keep nodes from a workload which it might use otherwise."""
+    """The warnings about nodes that a workload could use otherwise."""
     reasons = warnings(planning)
     if not reasons:
         return

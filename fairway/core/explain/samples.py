@@ -1,7 +1,7 @@
-"""What a history keeps of the fleet at one moment: queues and places, as few numbers as will do.
+"""Samples of the fleet for its history: queues and places at one moment, in few numbers.
 
-For people; no decision looks at it. Amounts are plain numbers (GPUs, CPUs, bytes), since a chart
-needs no more. Of a queue that has accelerators only these are kept, else all that it has.
+For charts; decisions do not use it. Amounts are plain numbers (GPUs, CPUs, bytes). Of a queue that
+has accelerators only these are kept, else all its resources.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MILLI = 1_000  # accelerators are counted in thousandths
 
 
 class HoldingGauge(NamedTuple):
-    """One resource of one flavor in a queue and all below it."""
+    """One resource of one flavor in a queue and all queues below it."""
 
     flavor: str
     resource: str
@@ -36,25 +36,25 @@ class HoldingGauge(NamedTuple):
 
 
 class QueueGauge(NamedTuple):
-    """One queue, with all below it. There are many, at every look: hence no dataclass."""
+    """One queue, with all queues below it. A tuple, since every sample has many."""
 
     parent: str
     waiting: int
     running: int
     share: int | None  # weighted dominant share in thousandths; None: infinite
-    used: float  # accelerators of all flavors; where there are none, CPUs
-    fair: float  # what it would have if all that is in use were divided fairly
+    used: float  # accelerators of all flavors; without accelerators, CPUs or another resource
+    fair: float  # its fair share of all that is in use
     holdings: tuple[HoldingGauge, ...]
 
 
 class PlaceGauge(NamedTuple):
     """Accelerators of one flavor in one cluster, on nodes that are ready."""
 
-    whole: float  # that our pods may use
-    used: float  # claimed, by who runs or starts
-    starting: float  # of these, by who does not run yet
+    whole: float  # total that our pods may use
+    used: float  # not free
+    starting: float  # claimed by workloads that do not run yet
     free: float
-    elastic: float  # that could be had besides
+    elastic: float  # on nodes that elastic pools could still provide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def _keep(holdings: Sequence[Holding]) -> tuple[HoldingGauge, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What one of several siblings owns of something, and how much it wants in all."""
+    """What one of several siblings owns of a resource, and how much it wants in total."""
 
     weight: float
     nominal: float
@@ -115,13 +115,13 @@ class Wish:
 
 
 def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
-    """How much each would have if all of a pot were divided fairly.
+    """The weighted max-min fair shares of a pot.
 
-    Everybody first gets what they own, as far as they want it. What is left goes by weight to those
-    who want more, and nobody gets more than they want: weighted max-min fairness.
+    Each first gets the smaller of what it owns and what it wants. The rest is divided by weight
+    among those that want more, and none gets more than it wants.
     """
     result = [min(wish.nominal, wish.wanted) for wish in wishes]
-    # By how much each could still be raised; who is satisfied first comes first.
+    # How much more each wants; those that are satisfied first come first.
     wanted = [
         (wish.wanted - result[at], at)
         for at, wish in enumerate(wishes)
@@ -139,12 +139,12 @@ def fair_shares(wishes: Sequence[Wish], pot: float) -> list[float]:
 
 
 def fair_of(queues: Sequence[QueueState]) -> dict[str, float]:
-    """What each queue would have if all in use were divided fairly; see `QueueGauge`."""
+    """The fair share of each queue in all that is in use; see `QueueGauge`."""
     return _fair(queues, {queue.queue: _count(_keep(queue.holdings)) for queue in queues})
 
 
 def _count(kept: tuple[HoldingGauge, ...]) -> tuple[HoldingGauge, ...]:
-    """What can be counted together: accelerators, or else one resource."""
+    """The holdings that can be summed: accelerators, or else one resource."""
     if not kept or is_accelerator(kept[0].resource):
         return kept
     resources = [holding.resource for holding in kept]
@@ -158,7 +158,7 @@ def _fair(
     siblings: dict[str, list[QueueState]] = {}
     for queue in queues:
         siblings.setdefault(queue.parent, []).append(queue)
-    # Roots have nobody to share with: what they have is fair.
+    # Roots share with no other queue: what they use is their fair share.
     roots = siblings.pop("", [])
     fair = {root.queue: sum(each.used for each in counted[root.queue]) for root in roots}
     for parent, group in siblings.items():
@@ -171,11 +171,11 @@ def _divide(
     kept: Mapping[str, tuple[HoldingGauge, ...]],
     above: Sequence[HoldingGauge],
 ) -> dict[str, float]:
-    """Of all that is counted of each, together; flavor by flavor, since one is no other."""
+    """Weighted max-min fair shares of siblings, computed per flavor and summed."""
     pairs = [(holding.flavor, holding.resource) for holding in above]
     by_pair: dict[tuple[str, str], list[tuple[QueueState, HoldingGauge]]] = {}
     for queue in group:
-        # Who owns nothing and waits wants some of whatever there is.
+        # A queue that holds nothing and has waiting workloads wants some of every flavor.
         of_others = (HoldingGauge(*pair, 0.0, 0.0, 0.0, 0.0) for pair in pairs)
         wanted = kept[queue.queue] or (tuple(of_others) if queue.waiting else ())
         for holding in wanted:
@@ -191,11 +191,11 @@ def _divide(
             )
             for queue, holding in held
         ]
-        # What is in use is divided: quota may promise more than there is anywhere.
+        # Divide what is in use, not quota: quota may exceed what exists.
         pot = sum(holding.used for _, holding in held)
         for (queue, _), amount in zip(held, fair_shares(wishes, pot), strict=True):
             fair[queue.queue] += amount
-    # Who takes any flavor wants it once all the same.
+    # A workload that takes any flavor is counted under each, but wants its amount only once.
     return {
         queue.queue: min(fair[queue.queue], used[queue.queue] + queue.asks.total) for queue in group
     }
@@ -228,7 +228,7 @@ def _by_flavor(
     counted: Sequence[str],
     room: Mapping[str, Amounts],
 ) -> dict[str, tuple[float, float]]:
-    """How much there is and how much is free; a node counts for the first flavor it has."""
+    """Total and free accelerators by flavor; a node counts for its first flavor."""
     if not counted:
         return {}
     total = np.sum([cluster.nodes.capacity[name] for name in counted], axis=0)
@@ -246,7 +246,7 @@ def _by_flavor(
 
 
 def _starting(snapshot: Snapshot) -> dict[ClusterFlavor, float]:
-    """What is claimed by those whose pods do not run yet."""
+    """What is claimed by workloads that do not run yet."""
     result: dict[ClusterFlavor, float] = {}
     for keys in snapshot.holding.values():
         for key in keys:

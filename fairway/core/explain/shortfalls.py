@@ -1,9 +1,9 @@
-"""What exactly is missing where a workload does not fit: worked out when somebody reads it.
+"""What exactly is missing where a workload does not fit: computed when it is read.
 
-While a plan is made it is enough to know that pods do not fit in a cluster, by whatever bound says
-so first. A reader wants to know how near it was: how many pods find no room, what they lack, and
-on which node or in which domain that comes nearest. This is the state after the plan, when
-everybody who starts has started.
+While a plan is made it is enough to know that pods do not fit in a cluster, by whichever bound says
+so first. A reader wants to know how close it was: how many pods do not fit, what they lack, and on
+which node or in which domain the least is missing. The state is that after the plan, when
+everything that the plan starts has started.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fairway.core.planning_round import PlanningRound
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.transitions import after
 
-NODE = "node"  # as a level: one node had to hold a pod
+NODE = "node"  # as a level: a single node must hold a pod
 
 
 def with_shortfalls(facts: Facts, plan: Plan) -> Plan:
-    """The plan, made from these facts, with the missing amounts of everybody who waits."""
+    """The plan, made from these facts, with the missing amounts of all waiting workloads."""
     if not any(
         reason.code == Code.DOES_NOT_FIT for each in plan.waiting for reason in each.reasons
     ):
@@ -48,7 +48,7 @@ def with_shortfalls(facts: Facts, plan: Plan) -> Plan:
 
 
 class _Shortfalls:
-    """Asks each question once: many workloads are alike."""
+    """Computes each answer once, since many workloads are alike."""
 
     def __init__(self, facts: Facts) -> None:
         self._planning = PlanningRound(Snapshot(facts))
@@ -73,7 +73,7 @@ class _Shortfalls:
         return self._planning.ledger.rooms[reason.cluster]
 
     def _wants(self, workload: Workload, reason: Reason) -> Iterator[Want]:
-        """What a reason speaks of: pods of a set of the first form that has these flavors."""
+        """The pods that a reason is about: a pod set of the forms that have these flavors."""
         if reason.cluster not in self._planning.ledger.rooms:
             return
         for form in workload.forms:
@@ -86,15 +86,15 @@ class _Shortfalls:
 
 
 def _copies(form: Form, reason: Reason) -> Form:
-    """As many replicas or tasks as the pods of a set that a reason counts belong to."""
+    """The form times the number of replicas or tasks that a reason is about."""
     pods = next((pod_set.count for pod_set in form.pod_sets if pod_set.name == reason.pod_set), 1)
     return times(form, max(1, reason.count // max(1, pods)))
 
 
 def _with_miss(room: Room, want: Want, reason: Reason) -> Reason:
-    """The reason with what the pods lack at the place that comes nearest."""
+    """The reason with what the pods lack at the place where the least is missing."""
     miss = nearest_miss(room, want)
-    if miss is None:  # beside other sets, or in one domain with them
+    if miss is None:  # alone it fits; not beside other pod sets, or in one domain with them
         resource, amount = leading_resource(room, want.shape.requests)
         short = ((resource, amount * reason.count),) if resource else ()
         return replace(reason, short=_in_nanos(short))
@@ -112,7 +112,7 @@ def _with_miss(room: Room, want: Want, reason: Reason) -> Reason:
 
 
 def _short_in_all(room: Room, want: Want) -> tuple[tuple[str, int], ...]:
-    """Resources of which all nodes together have too little: no need to name one of them."""
+    """Resources of which all nodes together have too little, so that no node need be named."""
     result: list[tuple[str, int]] = []
     for resource, amount in want.shape.requests:
         column = room.free.get(resource)

@@ -1,1 +1,1 @@
-"""Looking ahead: reservations, backfill, expected starts, what could never start."""
+"""Forecasts: reservations, backfill, expected starts, workloads that can never start."""

@@ -1,8 +1,8 @@
-"""Whether a workload could ever start: on an empty fleet, with every cluster open.
+"""Whether a workload could ever start: on an empty fleet with every cluster open.
 
-A workload that fails here waits in vain, whatever ends, until somebody changes the fleet, a queue
-or the workload. Only what lasts counts: closed clusters, taints, nodes that are not ready and the
-stock of elastic pools pass, so pools are taken to have as many nodes as it needs.
+A workload that does not fit here can never start, whatever ends, until the fleet, a queue or the
+workload is changed. Only lasting limits count. Closed clusters, taints, nodes that are not ready
+and stock-outs of elastic pools are temporary, so pools are assumed to have enough nodes.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _NODES_ENOUGH = 1_000_000  # of a pool
 
 
 def impossible(facts: Facts, workload: Workload) -> Reason | None:
-    """Why a workload can never start as things are; none where it can, or nobody knows."""
+    """Why a workload can never start as the fleet is; None if it can, or if that is not known."""
     return never_starts(empty_round(facts), workload)
 
 
 def empty_round(facts: Facts) -> PlanningRound:
-    """A fleet on which nothing runs; for many questions of `never_starts`."""
+    """A planning round on the empty fleet, for many calls of `never_starts`."""
     clusters = {name: _open(cluster) for name, cluster in facts.clusters.items()}
     return PlanningRound(Snapshot(replace(facts, clusters=clusters, workloads={}, strays={})))
 
 
 def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
-    """As `impossible`, in a round that has begun."""
+    """Like `impossible`, in a given planning round."""
     if workload.queue not in planning.snapshot.facts.queues:
-        return None  # which is a reason of its own
+        return None  # a missing queue is a reason of its own
     if not planning.ledger.tree.is_usable(workload.queue):
         return None
     lasting = replace(workload, avoids=(), held=None, releasing=())
@@ -72,7 +72,7 @@ def _open(cluster: Cluster) -> Cluster:
 
 
 def _least(workload: Workload) -> Iterator[Form]:
-    """Its forms with as few pods as will do."""
+    """The forms of a workload, each with the fewest pods that it needs."""
     for form in workload.forms:
         pod_sets = [
             replace(pod_set, count=pod_set.least if workload.mode == "Gang" else pod_set.count)
@@ -95,7 +95,7 @@ def _has_room(planning: PlanningRound, request: PlacementRequest) -> bool:
 
 
 def _for_ever(reason: Reason) -> Reason:
-    """What is short of quota on an empty fleet always is."""
+    """Quota that is too small on an empty fleet is always too small."""
     if reason.code == Code.QUOTA_EXCEEDED:
         return replace(reason, code=Code.QUOTA_TOO_SMALL)
     return reason

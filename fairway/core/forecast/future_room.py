@@ -1,8 +1,8 @@
-"""The room of a cluster as what runs there ends, and the first moment at which a gang would fit.
+"""The future room of a cluster as workloads end, and the first time at which a gang fits.
 
-Ends are reckoned by limits (see `run_ends`). The search halves the list of ends, so it takes for
-granted that what fits now fits later too; where a heuristic packing disagrees, the moment found is
-a little late. Fractions of devices are taken to be given back as whole ones.
+Ends are estimated by limits (see `run_ends`). The binary search over ends assumes that what fits at
+one time also fits later; where the heuristic packing disagrees, the time found is a little late.
+Fractions of devices are assumed to be given back as whole devices.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """Pods that got their place in the plan being made."""
+    """Pods that are placed by the plan being made."""
 
     workload: Workload
     packing: Packing
@@ -35,7 +35,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """What is given back of one resource: amounts at nodes, in order of time."""
+    """Amounts of one resource that are freed on nodes, in order of time."""
 
     times: npt.NDArray[np.float64]
     positions: Amounts
@@ -43,7 +43,7 @@ class _Column:
 
 
 class Future:
-    """One cluster, from now on."""
+    """The room of one cluster from now on."""
 
     def __init__(self, planning: PlanningRound, cluster: str, started: Sequence[Started]) -> None:
         self._room = planning.ledger.rooms[cluster]
@@ -63,7 +63,7 @@ class Future:
     def first_fit(
         self, wants: Sequence[pack.Want], domain: str
     ) -> tuple[float, pack.Packed] | None:
-        """When pods would fit at the earliest, and where; none: not by any end that is known."""
+        """When and where pods first fit; None if they do not, even after every known end."""
         times = [self._now, *self._times]
         best = pack.pack(self._room_at(times[-1]), wants, domain)
         if isinstance(best, pack.Shortage):
@@ -79,7 +79,7 @@ class Future:
         return times[high], best
 
     def _room_at(self, moment: float) -> Room:
-        """The room when everything that ends by then is gone."""
+        """The room when everything that ends by `moment` is gone."""
         room = Room(self._room.cluster)
         room.free = dict(self._room.free)
         for resource, column in self._columns.items():
@@ -103,7 +103,7 @@ def _column(rows: list[tuple[float, int, int]]) -> _Column:
 def _endings(
     planning: PlanningRound, cluster: str, started: Sequence[Started]
 ) -> list[tuple[float, Packing, Mapping[str, Request]]]:
-    """What holds nodes of a cluster, with its expected end."""
+    """The workloads that hold nodes of a cluster, with their expected ends."""
     endings: list[tuple[float, Packing, Mapping[str, Request]]] = []
     snapshot = planning.snapshot
     for key in snapshot.holders.get(cluster, ()):
@@ -116,7 +116,7 @@ def _endings(
         for placed in (*workload.releasing, *held):
             if placed.cluster == cluster:
                 requests.update(requests_of(placed))
-        # What is leaving is as good as gone.
+        # A workload that is only being released counts as gone.
         end = end_of(workload, planning.now) if held else planning.now
         endings.append((end, packing, requests))
     endings.extend(

@@ -1,20 +1,25 @@
-"""Reservation and backfill: nodes kept for gangs that wait for room.
+"""Reservation and backfill: nodes are reserved for gangs that wait for room.
 
-A gang that its queue allows, and that no cluster has room for, holds a place in the cluster where
-it is expected to start first, by the ends of what runs there. It sticks to that place from plan to
-plan. So many may hold one for each cluster and flavor; where more want to, the one that comes first
-does: by priority of queues from the root down, its own priority, age, name. That order does not
-change with shares, so a stream of small workloads from a queue with a small share, each of them
-before the gang in the order of the cycle, cannot keep it waiting for ever.
+A gang that its queue allows, but that no cluster has room for, gets a reservation in the cluster
+where it is expected to start first, by the expected ends of the workloads there. It keeps that
+reservation from plan to plan. The number of reservations per cluster and flavor is limited; if more
+gangs want one, those first in rank get it. Rank is the priority of queues from the root down, then
+the workload's priority, age and name. Rank does not depend on shares. So a stream of small
+workloads from a queue with a small share, which are before the gang in the order of the cycle,
+cannot make it wait for ever.
 
-Kept are the nodes on which it would be packed at its start. Whoever comes after the holder in that
-order may use them only if it ends by its limit before that start, or if the holder could preempt it
-then; all other nodes are free to all. Later workloads of the holder's own queue must leave it its
-quota, too. Who lacks quota holds no place: nodes would stand empty that it might not even be
-allowed to use. Quota comes back by the rules of preemption, and to whom first is the queue's order;
-a queue that must not let small ones pass a large one is strict. What a holder needs is worked out
-when somebody would be in its way; new places are looked for only so many times in a plan, and
-places nobody asked about are kept as they were.
+The nodes on which the gang would be packed at its start are reserved. A workload of lower rank may
+use them only if its run-time limit ends before that start (backfill), or if the gang could preempt
+it then; other nodes are open to all. Later workloads of the gang's own queue must also leave it its
+quota.
+
+A gang that lacks quota gets no reservation: nodes would be idle that it might not be allowed to
+use. It gets quota back by the rules of preemption, and the order of the queue says which workload
+is first; a queue in which small workloads must not pass a large one is strict.
+
+The nodes of a reservation are computed when another workload may need them. The number of searches
+for new reservations in a plan is limited, and reservations that no workload asked about stay as
+they were.
 """
 
 from __future__ import annotations
@@ -39,14 +44,14 @@ if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound
 
 Rank = tuple[tuple[int, ...], int, float, str]
-LOOKS_MAX: Final = 32  # futures of clusters that a plan searches where nobody is in the way
-CLUSTERS_MAX: Final = 8  # that a gang looks at, those with the fewest pods missing first
+LOOKS_MAX: Final = 32  # searches of a cluster's future per plan that no other workload requires
+CLUSTERS_MAX: Final = 8  # searched per gang, those with the fewest missing pods first
 _LACKS_ROOM: Final = (Code.DOES_NOT_FIT, Code.NO_DOMAIN, Code.RESERVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """When a holder is expected to start, and the nodes it then needs."""
+    """When the holder of a reservation is expected to start, and the nodes it then needs."""
 
     starts_at: float
     nodes: Mask
@@ -54,7 +59,7 @@ class Spot:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Hold:
-    """One who holds a place."""
+    """A gang with a reservation."""
 
     workload: Workload
     rank: Rank
@@ -62,11 +67,11 @@ class Hold:
     form: Form
     option: Assignment
     spot: Spot | None = None
-    is_known: bool = False  # whether `spot` was worked out
+    is_known: bool = False  # whether `spot` is computed
 
     @property
     def slots(self) -> list[tuple[str, str]]:
-        """What it is counted in: (cluster, flavor)."""
+        """What the limit on reservations counts: (cluster, flavor)."""
         return [(self.cluster, flavor) for flavor in self.option.names or ("",)]
 
     def usage(self) -> dict[tuple[str, str], int]:
@@ -77,7 +82,7 @@ class Hold:
 
 
 class Reservations:
-    """Who holds a place, while one plan is made."""
+    """The reservations while one plan is made."""
 
     def __init__(self, planning: PlanningRound) -> None:
         self._planning = planning
@@ -93,13 +98,13 @@ class Reservations:
                 if self._outranked(hold) == []:
                     self._put(hold)
 
-    # What the planner asks.
+    # Questions of the planner.
 
     def __bool__(self) -> bool:
         return bool(self._holds)
 
     def kept_from(self, workload: Workload, cluster: str, option: Assignment) -> list[Hold]:
-        """Those in a cluster whose nodes a workload must leave alone."""
+        """The reservations in a cluster whose nodes a workload must not use."""
         here = self._in_cluster.get(cluster)
         if not here:
             return []
@@ -112,7 +117,7 @@ class Reservations:
         return known
 
     def kept_nodes(self, workload: Workload, cluster: str, option: Assignment) -> Mask | None:
-        """The nodes of a cluster that are kept from a workload; none: no node is."""
+        """The nodes of a cluster that are reserved against a workload; None: no node is."""
         kept: Mask | None = None
         for hold in self.kept_from(workload, cluster, option):
             if hold.spot is not None:
@@ -120,15 +125,15 @@ class Reservations:
         return kept
 
     def is_held_back(self, workload: Workload) -> bool:
-        """Whether something was kept from a workload, among what was asked for it."""
+        """Whether any reservation was in the way of a workload while it was decided."""
         return any(holds for key, holds in self._asked.items() if key[0] == workload.key)
 
     def forget_asked(self) -> None:
-        """Another workload is looked at: what was asked for the last one is not needed."""
+        """Drops what was computed for the last workload, before another is decided."""
         self._asked.clear()
 
     def keeper(self, request: PlacementRequest, cluster: str) -> Hold | None:
-        """For whom the nodes are kept on which a request would fit; none: it would not anyway."""
+        """The reservation but for which a request would fit; None if it would not fit anyway."""
         workload, option = request.workload, request.assignment
         holds = self.kept_from(workload, cluster, option)
         if not holds:
@@ -145,7 +150,7 @@ class Reservations:
         return holds[0]
 
     def quota_keeper(self, request: PlacementRequest) -> Hold | None:
-        """Who of the same queue could not start any more if a request were granted."""
+        """The reservation of the same queue that would lack quota if a request were granted."""
         workload, usage, option = request.workload, request.usage, request.assignment
         for hold in list(self._holds.values()):
             if hold.workload.queue != workload.queue or hold.workload.key == workload.key:
@@ -158,14 +163,14 @@ class Reservations:
                     return hold
         return None
 
-    # What the planner tells.
+    # Changes during a plan.
 
     def started(self, cluster: str, started: Started) -> None:
-        """Pods got their place; they will leave it one day."""
+        """Notes pods that this plan placed: their end frees room in future."""
         self._started.setdefault(cluster, []).append(started)
 
     def waits(self, workload: Workload, reasons: Iterable[Reason]) -> None:
-        """A workload waits: if it holds a place, it goes on only if it is room that it lacks."""
+        """Drops the reservation of a waiting workload unless it lacks room in that cluster."""
         hold = self._holds.get(workload.key)
         if hold is not None and not any(
             reason.cluster == hold.cluster and reason.code in _LACKS_ROOM for reason in reasons
@@ -173,12 +178,12 @@ class Reservations:
             self.drop(workload)
 
     def drop(self, workload: Workload) -> None:
-        """A workload holds no place any more."""
+        """Drops the reservation of a workload."""
         if workload.key in self._holds:
             self._order([hold for key, hold in self._holds.items() if key != workload.key])
 
     def award(self, workload: Workload, reasons: Sequence[Reason]) -> None:
-        """Gives a gang that lacks room a place to hold, if there is one for it."""
+        """Gives a gang that lacks room a reservation, if it can have one."""
         if not self._may_hold(workload):
             return
         hold = self._holds.get(workload.key)
@@ -201,7 +206,7 @@ class Reservations:
             self._put(best)
 
     def listed(self) -> tuple[Reservation, ...]:
-        """All places held, as the plan says them."""
+        """All reservations, as listed in the plan."""
         reservations = []
         for hold in self._holds.values():
             spot = self._glance(hold)
@@ -220,7 +225,7 @@ class Reservations:
             )
         )
 
-    # Who may hold, and where.
+    # Which gangs may have a reservation, and where.
 
     def _may_hold(self, workload: Workload) -> bool:
         waited = self._planning.now - workload.queued_at
@@ -250,7 +255,7 @@ class Reservations:
                     break
 
     def _places(self, workload: Workload, reasons: Sequence[Reason]) -> list[Hold]:
-        """Where it lacks room and nothing else, the nearest miss first."""
+        """Possible reservations: where the gang lacks only room, the fewest missing pods first."""
         options = {
             ",".join(option.names): (form, option) for form, option in self._options(workload)
         }
@@ -266,7 +271,7 @@ class Reservations:
         ]
 
     def _options(self, workload: Workload) -> list[tuple[Form, Assignment]]:
-        """The first form whose time has come, with each of its flavors."""
+        """The first form, with each assignment of flavors."""
         form = workload.forms[0]
         return [(form, option) for option in self._planning.assignments(workload, form)]
 
@@ -275,14 +280,14 @@ class Reservations:
         return Hold(workload=workload, rank=rank, cluster=cluster, form=form, option=option)
 
     def rank(self, workload: Workload) -> Rank:
-        """The order among those who wait, whatever the shares are."""
+        """The order among waiting workloads; it does not depend on shares."""
         snapshot = self._planning.snapshot
         path = [workload.queue, *snapshot.tree.ancestors(workload.queue)]
         priorities = tuple(-snapshot.facts.queues[name].priority for name in reversed(path))
         return (priorities, -workload.priority, workload.queued_at, workload.key)
 
     def _outranked(self, hold: Hold) -> list[Hold] | None:
-        """Who must give up their places for this one; none: it comes after those who hold them."""
+        """The reservations that this one replaces; None if it ranks after those in its slots."""
         losers: list[Hold] = []
         for slot in hold.slots:
             others = [other for other in self._holds.values() if slot in other.slots]
@@ -302,10 +307,10 @@ class Reservations:
             self._in_cluster.setdefault(hold.cluster, []).append(hold)
         self._asked.clear()
 
-    # What is kept.
+    # What is reserved.
 
     def _glance(self, hold: Hold) -> Spot | None:
-        """The start and the nodes of a holder, if they are known or there is time for a look."""
+        """The start and the nodes of a reservation, if known or if a search is left."""
         if not hold.is_known:
             if self._looks <= 0:
                 return None
@@ -313,7 +318,7 @@ class Reservations:
         return self._spot(hold)
 
     def _spot(self, hold: Hold) -> Spot | None:
-        """The start and the nodes of a holder, next to those who come before it."""
+        """The start and the nodes of a reservation, beside those that rank before it."""
         if hold.is_known:
             return hold.spot
         planning, workload, cluster = self._planning, hold.workload, hold.cluster
@@ -346,7 +351,7 @@ class Reservations:
         return known[2]
 
     def _future_as_it_stands(self, cluster: str) -> Future:
-        """Where the plan has changed nothing yet: the same for every plan of a snapshot."""
+        """The future while the plan has changed nothing: shared by all plans of a snapshot."""
         futures = self._planning.snapshot.futures
         future = futures.get(cluster)
         if future is None:
@@ -372,8 +377,8 @@ class Reservations:
 def could_preempt(
     planning: PlanningRound, hold: Hold, workload: Workload, option: Assignment
 ) -> bool:
-    """Whether the holder could preempt a workload at its start, were it running by then."""
-    # The rules of preemption are gathered by modules that need the round themselves.
+    """Whether the holder of a reservation could preempt a workload that runs at its start."""
+    # Imported here, since these modules import the planning round, which imports this module.
     from fairway.core.preemption.holders import Holder, holders_of  # noqa: PLC0415 - as above
     from fairway.core.preemption.rules import PreemptionCase  # noqa: PLC0415 - as above
 

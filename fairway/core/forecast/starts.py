@@ -1,15 +1,15 @@
-"""Expected starts: the planner run forward until those at the head of each queue have started.
+"""Expected starts: the planner is run forward until the heads of all queues have started.
 
-What runs ends when it is reckoned to (see `run_ends`), the plan for that moment is made by the same
+Workloads end at their expected ends (see `run_ends`), the plan for that time is made by the same
 code as in production, and so on. Three runs give a start and its range: likely, by estimates (else
-limits, else a default); early, with half of the time that is left by the estimate, or a tenth by
-the limit; late, by limits (else twice the estimate). The start is the likely one; earliest and
-latest are the extremes of the three. Later arrivals are not foreseen.
+limits, else a default); early, with half of the remaining time by the estimate, or a tenth by the
+limit; late, by limits (else twice the estimate). The start is that of the likely run; earliest and
+latest are the extremes of the three. Later arrivals are not predicted.
 
-Bounded: only so many workloads at the head of each queue take part (those behind them do not delay
-them, apart from what they may take of other queues' shares), and there are only so many plans in a
-run. Where more workloads end than there are plans left, several ends are taken together, and a
-start may be said as late as the last of them.
+The cost is bounded: a limited number of workloads at the head of each queue take part (those behind
+do not delay them, except through the shares of other queues), and a run has a limited number of
+plans. If more workloads end than there are plans left, several ends are taken together, and a start
+may be predicted as late as the last of them.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ HORIZON_SECONDS: Final = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """When a workload is expected to start; None: not within the horizon, or not known."""
+    """When a workload is expected to start; None: not within the horizon, or unknown."""
 
     start: float | None = None
     earliest: float | None = None
     latest: float | None = None
     because: str = ""  # the workload whose end lets it start
-    never: Reason | None = None  # why it cannot start as things are
+    never: Reason | None = None  # why it can never start as the fleet is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A start in one run forward."""
+    """A start in one forward run."""
 
     at: float
-    because: str  # whose end it waited for; empty: nobody's
+    because: str  # the workload whose end it waited for; empty: none
     placed: tuple[Placed, ...]
-    until: float  # when it is reckoned to end
+    until: float  # its expected end
 
 
 def forecast(
@@ -65,8 +65,8 @@ def forecast(
 ) -> dict[str, Expected]:
     """Expected starts of the first `depth` workloads that wait in each queue.
 
-    `limit_share`: how much of their limits workloads have used, by experience; it makes the likely
-    time of those that gave no estimate.
+    `limit_share` is the share of their limits that workloads have used so far; it gives the likely
+    run time of workloads without an estimate.
     """
     facts = heads(facts, facts.settings.forecast_depth if depth is None else depth)
     waiting = sorted(key for key, workload in facts.workloads.items() if workload.is_waiting)
@@ -88,7 +88,7 @@ def forecast(
 
 
 def first_starts(facts: Facts, *, depth: int, plans_max: int) -> dict[str, Start]:
-    """Likely starts of the first `depth` workloads of each queue, with their places and ends."""
+    """Likely starts of the first `depth` workloads of each queue, with placements and ends."""
     facts = heads(facts, depth)
     wanted = sorted(key for key, workload in facts.workloads.items() if workload.is_waiting)
     if not wanted:
@@ -110,7 +110,10 @@ def _expected(likely: Start | None, others: list[Start | None]) -> Expected:
 
 
 def heads(facts: Facts, depth: int) -> Facts:
-    """Only the first of each queue wait; what runs, and who holds a place, stays."""
+    """The facts with only the first `depth` waiting workloads of each queue.
+
+    Running workloads, those being released and those with a reservation stay.
+    """
     lines: dict[str, list[Workload]] = {}
     for workload in facts.workloads.values():
         if workload.is_waiting and not workload.is_held and not workload.refused_by:
@@ -131,7 +134,7 @@ def heads(facts: Facts, depth: int) -> Facts:
 
 @dataclass(slots=True)
 class _Run:
-    """One run forward."""
+    """One forward run."""
 
     facts: Facts
     wanted: list[str]
@@ -142,7 +145,7 @@ class _Run:
     known: dict[str, Start] = field(default_factory=dict)
 
     def starts(self) -> Mapping[str, Start]:
-        """When each workload starts, and whose end it waited for."""
+        """When each workload starts, and the end that it waited for."""
         self.ends = {
             key: end_of(workload, self.facts.now, self.reckoning)
             for key, workload in self.facts.workloads.items()
@@ -163,7 +166,7 @@ class _Run:
         return self.known
 
     def _note(self, made: Plan, gone: list[Workload]) -> None:
-        """Writes down who starts now, and when it will end."""
+        """Records the workloads that start now, and their expected ends."""
         now = self.facts.now
         for step in made.steps:
             if isinstance(step, Preempt):
@@ -182,7 +185,7 @@ class _Run:
                 )
 
     def _provision_seconds(self, step: Admit) -> float:
-        """How long nodes take to come, for a workload that asks for new ones."""
+        """How long new nodes take to come, for a workload that needs them."""
         if step.rung != "Provision":
             return 0.0
         pools = [
@@ -193,7 +196,7 @@ class _Run:
         return max((pool.provision_seconds for pool in pools), default=0.0)
 
     def _next(self) -> float | None:
-        """The next moment worth a plan: an end, or several of them; or somebody's time comes."""
+        """The next time to plan for: one or several ends, or when a back-off or a wait is over."""
         ends = sorted(end for end in self.ends.values() if end <= self.until)
         moments = []
         if ends:
@@ -209,7 +212,7 @@ class _Run:
         return min(moments, default=None)
 
     def _advance(self, moment: float) -> list[Workload]:
-        """Lets time pass; those who end by then are gone."""
+        """Advances time; workloads that end by then are gone, and are returned."""
         over = sorted(key for key, end in self.ends.items() if end <= moment)
         over.sort(key=lambda key: self.ends[key])
         workloads = dict(self.facts.workloads)
@@ -222,14 +225,14 @@ class _Run:
             else:
                 workloads[key] = left
         for key, workload in workloads.items():
-            if workload.releasing:  # long gone by then
+            if workload.releasing:  # gone by then
                 workloads[key] = replace(workload, releasing=())
         self.facts = replace(self.facts, now=moment, workloads=workloads)
         return gone
 
 
 def _rest(workload: Workload) -> Workload | None:
-    """What is left to run of one whose pods ended: the other tasks of a sweep."""
+    """The rest of a workload whose pods ended: the remaining tasks of a sweep; else None."""
     if workload.mode != "Independent" or workload.held is None:
         return None
     ended = {number for placement in workload.held.placed for number in numbers_of(placement.tasks)}
@@ -240,7 +243,7 @@ def _rest(workload: Workload) -> Workload | None:
 
 
 def _cause(step: Admit, gone: list[Workload]) -> str:
-    """The last of those who ended, in a cluster that the workload goes to if there is one."""
+    """The last workload that ended, preferably in a cluster where the workload is placed."""
     places = {placement.cluster for placement in step.placed}
     near = [
         workload.key

@@ -1,6 +1,6 @@
 """What a decision takes: quota and room for a placement, claims of victims, nodes of a pool.
 
-Everything is taken from the ledger and written into the plan here, whatever the mode.
+The modes share these functions. `evict` and `provision` also add their steps to the plan.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairway.core.provisioning.pools import Provisioned
 def placed_of(
     request: PlacementRequest, cluster: str, group: str, packed: pack.Packed | None
 ) -> Placed:
-    """The placement of a request in a cluster; without a packing, of all its pods."""
+    """The placement of a request in a cluster; without a packing, all its pods."""
     pods = []
     for pod_set in request.form.pod_sets:
         count = pod_set.count
@@ -56,7 +56,7 @@ def charge(
 
 
 def evict(planning: PlanningRound, workload: Workload, victims: Victims, outcome: Outcome) -> None:
-    """Takes the claims from the victims, in the ledger and in the plan."""
+    """Takes the claims of the victims away, in the ledger and in the plan."""
     for victim in victims.victims:
         planning.preempted.add(victim.key)
         _forget_claim(planning, planning.snapshot.facts.workloads[victim.key])

@@ -1,9 +1,9 @@
 """Seats in proportion to weights: Webster's method (Sainte-Laguë), in exact whole numbers.
 
-Seats go one at a time to the highest weight / (2 * seats + 1); of equals, to who has fewer, then to
-the first by name. So more seats never cost anybody one (the method is house-monotone), nobody gets
-more than its weight while the weights add up to the seats or more, and taking seats away in reverse
-order leads back through the same states.
+Seats go one at a time to the highest weight / (2 * seats + 1); ties go to the one with fewer seats,
+then to the first by name. So more seats in total never cost a name one of its seats (the method is
+house-monotone). While the weights add up to the seats or more, no name gets more than its weight.
+Taking seats away in reverse order goes back through the same states.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Turn:
-    """Somebody's claim to the next seat; the smallest turn is first."""
+    """A claim of one name to the next seat; the smallest turn is first."""
 
     __slots__ = ("name", "seats", "weight")
 
@@ -32,7 +32,7 @@ class Turn:
 
 
 class _LastTurn(Turn):
-    """The other way round: who got the last seat is first."""
+    """The reverse order: the name that got the last seat is first."""
 
     __slots__ = ()
 
@@ -47,9 +47,9 @@ def webster(
     caps: Mapping[str, int] | None = None,
     start: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """How many of `seats` each gets, none more than its cap; without a weight, nothing.
+    """How many of `seats` each name gets, at most its cap; a name without weight gets none.
 
-    `start` says how many each has already. What nobody can take is not given out.
+    `start` says how many each has already. Seats that exceed all caps are not given out.
     """
     begin = start or {}
     given = dict.fromkeys(sorted(weights), 0)
@@ -86,10 +86,10 @@ def _left(name: str, given: Mapping[str, int], caps: Mapping[str, int] | None) -
 def _leap(
     left: int, names: list[str], weights: Mapping[str, int], held: Mapping[str, int]
 ) -> dict[str, int]:
-    """Seats that are certain, given at once: those above a quotient that not too many reach.
+    """Seats that are certain, given at once: a lower bound on the final seats, less those held.
 
-    With W the sum of n weights and T the seats in the end, each has at least
-    floor(w * (2T - n) / 2W + 1/2): rounding adds at most n/2 in all, so these are at most T.
+    With W the sum of n weights and T the final number of seats, each name ends with at least
+    floor(w * (2T - n) / 2W + 1/2): rounding adds at most n/2 in all, so these sum to at most T.
     """
     total = left + sum(held.values())
     weight = sum(weights[name] for name in names)
@@ -101,7 +101,7 @@ def _leap(
 
 
 def unseat(count: int, weights: Mapping[str, int], seats: Mapping[str, int]) -> dict[str, int]:
-    """What is left of the seats when so many are taken, the last given first."""
+    """The seats that are left when `count` are taken away, the last given first."""
     kept = dict(sorted(seats.items()))
     turns = [_LastTurn(weights[name], held - 1, name) for name, held in kept.items() if held > 0]
     heapq.heapify(turns)

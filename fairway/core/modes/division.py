@@ -1,14 +1,15 @@
 """Replicas of a Divided workload over clusters.
 
-Steady by default: what runs stays where it is. More replicas means that only the difference is
-placed; fewer, that the last group gives first and in a group everybody in proportion. A fresh
-division forgets what there was. Groups are filled in order, as many as fit; the rest waits.
+Division is stable by default: replicas that run stay where they are. On scale-out only the
+difference is placed; on scale-in the last group shrinks first, and its clusters in proportion. A
+fresh division ignores current placements. Groups are filled in order with as many replicas as fit;
+the rest waits.
 
-Within a group a division by StaticWeight goes by the given weights, DynamicWeight by the room that
-each cluster has, Aggregated likewise but over the fewest clusters that have room together, those in
-use first. Remainders are Webster's, ties go by name. Room always limits, for given weights too: who
-is full drops out and the others share. Rules of spread say which clusters may be used and how even
-the counts must be; see `spread`.
+Within a group StaticWeight divides by the given weights and DynamicWeight by the room of each
+cluster. Aggregated divides by room as well, but over the fewest clusters that have enough room
+together, those in use first. Remainders follow Webster's method; ties go by name. Room is always an
+upper bound, for given weights too: a full cluster drops out and the others share. Rules of spread
+say which clusters may be used and how even the counts must be; see `clusters/spread`.
 """
 
 from __future__ import annotations
@@ -38,26 +39,28 @@ class DivisionTarget:
 
     cluster: str
     group: str = ""
-    available: int = 0  # replicas that fit beside those assigned
+    available: int = 0  # replicas that fit in addition to those assigned
     assigned: int = 0
     weight: int = 1  # given, for StaticWeight; 0: gets nothing
     score: int = 0
-    speed_nanos: int = 1_000_000_000  # how fast a replica is there; weights count it in
+    speed_nanos: int = 1_000_000_000  # speed of a replica there; weights are multiplied by it
     domains: tuple[str, ...] = ()  # one for each rule of spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """How many replicas each cluster is to have; by name, without zeros."""
+    """The number of replicas for each cluster; by name, without zeros."""
 
     counts: Mapping[str, int]
     waiting: int = 0
-    unmet: tuple[Spread, ...] = ()  # rules of spread because of which nothing was added
+    unmet: tuple[Spread, ...] = ()  # rules of spread that kept replicas from being added
 
 
 def static_weights(division: Division, clusters: Iterable[str]) -> dict[str, int]:
-    """Weights as given: the largest of the rules that choose a cluster; where no rule chooses
-    any, all are equal."""
+    """Given weights: for each cluster the largest of the rules that select it.
+
+    If no rule selects any cluster, all weights are equal.
+    """
     weights = dict.fromkeys(sorted(clusters), 0)
     is_any_chosen = False
     for chosen, weight in division.weights:
@@ -71,7 +74,7 @@ def static_weights(division: Division, clusters: Iterable[str]) -> dict[str, int
 def divide(
     replicas: int, places: Sequence[DivisionTarget], policy: Policy, *, is_fresh: bool = False
 ) -> Shares:
-    """Divides replicas over places, by the policy's groups, division and rules of spread."""
+    """Divides replicas over clusters by the policy's groups, division and rules of spread."""
     board = DivisionTally(places, policy)
     if policy.division.type == "Duplicated":
         return board.duplicate(replicas)
@@ -82,7 +85,7 @@ def divide(
 
 
 class DivisionTally:
-    """Counts while they are being worked out."""
+    """The counts while a division is computed."""
 
     def __init__(self, places: Sequence[DivisionTarget], policy: Policy) -> None:
         order = {group.name: index for index, group in enumerate(policy.groups)}
@@ -111,7 +114,7 @@ class DivisionTally:
         return [place for place in self.places if place.group == group]
 
     def room(self, place: DivisionTarget) -> int:
-        """Replicas that the place could get in addition to its count."""
+        """How many replicas a cluster could get in addition to its count."""
         room = place.available + place.assigned - self.counts[place.cluster]
         most = self.policy.division.cluster_max
         if most is not None:
@@ -124,10 +127,10 @@ class DivisionTally:
             return None
         return max(most - sum(self.counts[member.cluster] for member in self.members(group)), 0)
 
-    # Fewer.
+    # Scale-in.
 
     def keep(self, replicas: int) -> None:
-        """Starts from what is assigned, less what limits or fewer replicas no longer allow."""
+        """Starts from the assigned replicas, less what limits or the new total do not allow."""
         cluster_most = self.policy.division.cluster_max
         for place in self.places:
             self.counts[place.cluster] = (
@@ -144,7 +147,7 @@ class DivisionTally:
                 self.shrink(group, max(held - excess, 0))
 
     def shrink(self, group: str, target: int, *, least: int | None = None) -> None:
-        """Brings a group down to `target`; who would fall below its least count leaves whole."""
+        """Shrinks a group to `target`; a cluster that would fall below `least` is emptied."""
         least = self.policy.division.cluster_min if least is None else least
         places = {
             member.cluster: member for member in self.members(group) if self.counts[member.cluster]
@@ -160,7 +163,7 @@ class DivisionTally:
             short = [name for name, count in after.items() if 0 < count < min(least, before[name])]
             if not short:
                 break
-            # Of those with fewest the last by name, as the last to have got one.
+            # Among clusters with the fewest, the last by name, which was the last to get one.
             last = min(after[name] for name in short)
             del before[max(name for name in short if after[name] == last)]
         for name in places:
@@ -182,7 +185,7 @@ class DivisionTally:
     def _shrink_evenly(
         self, before: Mapping[str, int], target: int, places: Mapping[str, DivisionTarget]
     ) -> dict[str, int]:
-        """One at a time, the last given first; within the rules as long as they leave a choice."""
+        """One at a time, the last given first; rules of spread hold while they leave a choice."""
         is_static = self.policy.division.type == "StaticWeight"
         options = self.options()
         tally = Tally(options, self.rules, range(len(self.rules)))
@@ -206,10 +209,10 @@ class DivisionTally:
                 insort(turns, Turn(last.weight, last.seats - 1, last.name))
         return after
 
-    # More.
+    # Scale-out.
 
     def options(self, only: str | None = None) -> list[Option]:
-        """The places as options of spread; with `only`, no other group has room."""
+        """The clusters as options of spread; with `only`, other groups have no room."""
         is_static = self.policy.division.type == "StaticWeight"
         result = []
         limits = {group: self.group_room(group) for group in self.groups}
@@ -229,10 +232,10 @@ class DivisionTally:
         return result
 
     def settle(self, replicas: int) -> tuple[Spread, ...]:
-        """Grows until nothing more comes, so that dividing again would change nothing.
+        """Grows until nothing more is added, so that dividing again would change nothing.
 
-        Once is enough unless a cluster opens with several at once and they are taken back to keep
-        the counts even: others were given fewer because of them.
+        One pass is enough, unless a cluster starts with several replicas at once and these are
+        taken back to keep the counts even: other clusters got fewer because of them.
         """
         unmet = self.grow(replicas - self.total())
         is_final = not (self.rules and self.policy.division.cluster_min > 1)
@@ -245,7 +248,7 @@ class DivisionTally:
     def grow(
         self, wanted: int, *, only: str | None = None, least: int | None = None
     ) -> tuple[Spread, ...]:
-        """Adds up to so many replicas, group by group; returns rules because of which none came."""
+        """Adds up to `wanted` replicas, group by group; returns the rules that prevented it."""
         least = self.policy.division.cluster_min if least is None else least
         opening = max(least, 1)
         begin = dict(self.counts)
@@ -261,14 +264,14 @@ class DivisionTally:
                 continue
             before = dict(self.counts)
             grower.fill(picked, left, active)
-            # Limits of groups, which picking does not know, may have left too few domains.
+            # Limits of groups, which `pick` does not know, may have left too few domains.
             unmet = self._too_few(active, (wanted + sum(begin.values())) // opening)
             if unmet:
                 self.counts = before
         return unmet
 
     def _too_few(self, active: Sequence[int], possible: int) -> tuple[Spread, ...]:
-        """Active rules of which fewer domains are used than they ask for."""
+        """Active rules that require more domains than are used."""
         used = [place for place in self.places if self.counts[place.cluster]]
         return tuple(
             self.rules[position]
@@ -278,10 +281,10 @@ class DivisionTally:
             and self.rules[position].least > 1
         )
 
-    # The same everywhere.
+    # Copies.
 
     def duplicate(self, replicas: int) -> Shares:
-        """All replicas in each cluster that rules of spread admit, as far as they fit."""
+        """All replicas in each cluster that rules of spread allow, as far as they fit."""
         options = [
             Option(name=place.cluster, domains=place.domains)
             for place in sorted(self.places, key=lambda target: target.assigned == 0)
@@ -297,7 +300,7 @@ class DivisionTally:
         return Shares(counts=self.result(), waiting=wanted - self.total())
 
     def _copy(self, group: str, replicas: int, chosen: Collection[str]) -> None:
-        """Completes the copies of a group, evenly, within what the group may have."""
+        """Completes the copies of a group, evenly, within the limit of the group."""
         places = [member for member in self.members(group) if member.cluster in chosen]
         for place in places:
             self.counts[place.cluster] = min(place.assigned, replicas, self.room(place))
@@ -317,13 +320,13 @@ class DivisionTally:
 
 
 class _Grower:
-    """Gives out replicas within what was picked, by the type of the division."""
+    """Gives out replicas among the picked clusters, by the type of the division."""
 
     def __init__(self, board: DivisionTally, begin: Mapping[str, int], opening: int) -> None:
         self.board = board
         self.opening = opening
         self.is_static = board.policy.division.type == "StaticWeight"
-        # By given weights what a place has counts; by room, only what it gets now does.
+        # With given weights, current replicas count; by room, only those added now do.
         self.base = dict.fromkeys(begin, 0) if self.is_static else begin
         self.weights = {
             place.cluster: place.speed_nanos
@@ -355,7 +358,7 @@ class _Grower:
             self._level(picked, before, active)
 
     def _level(self, picked: Picked, before: Mapping[str, int], active: Sequence[int]) -> None:
-        """Takes back what opened with several at once and was never caught up with."""
+        """Empties clusters that started with several replicas and left the counts uneven."""
         board = self.board
         for option in reversed(picked.allowed):
             tally = Tally([self._now(other) for other in picked.allowed], board.rules, active)
@@ -365,7 +368,7 @@ class _Grower:
                 board.counts[option.name] = 0
 
     def _now(self, option: Option) -> Option:
-        """The option with what it has by now; it had room for more the less it had."""
+        """The option with its current seats, and with less room by what was added."""
         more = self.board.counts[option.name] - option.seats
         if not more:
             return option
@@ -385,12 +388,12 @@ class _Grower:
         return sum(added.values())
 
     def _turn(self, option: Option, seats: int) -> Turn:
-        # Who opens with several at once has its turn when the middle one of them would.
+        # A cluster that starts with several at once has the turn of the middle one of them.
         held = seats - self.base[option.name] if seats else (self.opening - 1) // 2
         return Turn(self.weights[option.name], held, option.name)
 
     def _share(self, options: Sequence[Option], wanted: int) -> dict[str, int]:
-        """Webster's shares; who starts gets at least the opening, or nothing."""
+        """Webster's shares; a new cluster gets at least the opening, or nothing."""
         caps = {option.name: option.room for option in options}
         added = self._webster(wanted, caps, {})
         new = {option.name for option in options if not option.seats}
@@ -399,7 +402,7 @@ class _Grower:
         part = Picked(allowed=tuple(options), cover=())
         tally = Tally(options, (), ())
         added = fill(part, tally, wanted, turn=self._turn, opening=self.opening)
-        # More may fit in the roomiest places, which were not first by weight.
+        # More may fit in the clusters with the most room, which may not be first by weight.
         roomy = [option for option in options if option.name in new and option.room >= self.opening]
         roomy = sorted(roomy, key=lambda option: (-option.room, option.name))[
             : wanted // self.opening

@@ -1,4 +1,4 @@
-"""A form as a whole, or many times over: the replicas of a service, the tasks of a sweep."""
+"""A form once or several times: the replicas of a service, the tasks of a sweep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairway.core.model import Form, PlacedPods
 
 
 def times(form: Form, count: int) -> Form:
-    """A form whose pod sets are so many times as large, all of it needed."""
+    """A form with `count` times the pods, all of them required."""
     if count == 1:
         return replace(
             form, pod_sets=tuple(replace(pod_set, least=pod_set.count) for pod_set in form.pod_sets)
@@ -28,7 +28,7 @@ def times(form: Form, count: int) -> Form:
 
 
 def together(before: PlacedPods | None, after: PlacedPods) -> PlacedPods:
-    """Pods of both; their domains are known where both have some of one level."""
+    """The pods of both; domains are known only if both have domains of the same level."""
     if before is None:
         return after
     domains: dict[str, int] = {}

@@ -1,8 +1,8 @@
-"""Gangs: all pods of a workload, or none, in one cluster.
+"""Gangs: all pods of a workload or none, in one cluster.
 
-Flavor by flavor in the queue's order, and cluster by cluster from the best. A gang whose members
-may be apart is split over clusters before anybody yields to it; one that may shrink does so only
-when nothing else helped. Without any cluster, quota alone decides.
+Flavors are tried in the queue's order, and clusters from the best. A gang that may be split runs
+its members in several clusters before any workload is preempted for it. A gang that may shrink does
+so only if nothing else helped. In a fleet without clusters quota alone decides.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Gang:
         return find_pool(self.planning, request, cluster, is_last_resort=self.is_last_resort)
 
     def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
-        """Takes what nobody uses, in one cluster or, where it may be split, in several."""
+        """Takes idle room in one cluster or, if the gang may be split, in several."""
         for option in self._by_preference(step.options):
             request = self._request(option)
             reason = quota_reason(self.planning, request)
@@ -118,7 +118,7 @@ class _Gang:
         )
 
     def _take_parts(self, step: LadderStep, outcome: Outcome) -> None:
-        """Puts the members of a gang that may split into several clusters."""
+        """Places the members of a gang that may be split in several clusters."""
         for option in self._by_preference(step.options):
             request = self._request(option)
             if quota_reason(self.planning, request) is not None:
@@ -139,7 +139,7 @@ class _Gang:
             return
 
     def take_from_victims(self, step: LadderStep, outcome: Outcome) -> None:
-        """Takes from workloads that must yield: the least harmful victims in one cluster."""
+        """Preempts the least harmful set of victims in one cluster."""
         planning = self.planning
         best: Victims | None = None
         for option in step.options:
@@ -192,7 +192,7 @@ class _Gang:
                 return
 
     def take_quota(self, outcome: Outcome) -> None:
-        """Without any cluster, quota decides."""
+        """Decides by quota alone, in a fleet without clusters."""
         options = self.planning.assignments(self.workload, self.form)
         if not options:
             outcome.reasons.append(Reason(code=Code.NO_FLAVOR, queue=self.workload.queue))
@@ -221,7 +221,7 @@ class _Gang:
         return self.planning.ranked(step.clusters, self.workload, policy)
 
     def _by_preference(self, options: list[Assignment]) -> list[Assignment]:
-        """Flavors as listed; where borrowing is to be avoided, those without it first."""
+        """Flavors in the queue's order; if the queue borrows last, by borrow level first."""
         if len(options) == 1 or not borrows_last(self.planning, self.workload):
             return options
         tree, queue = self.planning.ledger.tree, self.workload.queue
@@ -240,7 +240,7 @@ class _Gang:
         scores: Mapping[str, int] | None = None,
         on_existing: pack.Packed | None = None,
     ) -> None:
-        """Charges the whole gang, and puts its admission into the plan."""
+        """Charges the whole gang, and adds its admission to the plan."""
         placed = placed_of(request, *place, packed)
         charge(self.planning, self.workload, placed, packed if on_existing is None else on_existing)
         self._finish(
@@ -263,7 +263,7 @@ class _Gang:
 def _worth_trying(
     planning: PlanningRound, ranked: Sequence[ranking.Ranked], chance: fit_bounds.Chance
 ) -> Iterator[str]:
-    """Those of which the bounds promise room, best first."""
+    """The clusters whose upper bounds allow a fit, best first."""
     if isinstance(ranked, BalancedOrder):
         return ranked.best(chance.fits)
     position = planning.stock.position
@@ -285,7 +285,7 @@ def _is_elastic(form: Form) -> bool:
 
 
 def _shrink(planning: PlanningRound, workload: Workload, form: Form, outcome: Outcome) -> bool:
-    """Fewer pods, where nothing else helped: as many as fit somewhere, at least the least."""
+    """Admits a gang with fewer pods: as many as fit somewhere, at least the minimum."""
     shrunk = most_of(planning, workload, form)
     if shrunk is None:
         return False

@@ -1,9 +1,9 @@
-"""Gangs that grow while they run: pods that are still missing join the others, where there is room.
+"""Gangs that grow while they run: missing pods are added where there is idle room.
 
-Only of gangs whose kind takes more pods in while it runs, in the cluster and on the flavors that
-they have, and of what nobody uses: nobody yields and no node is ordered for it. What was asked for
-comes together; a gang that may run with fewer pods takes as many as fit. Pods that must be near
-each other are left alone, since the domain that was chosen held what it was chosen for.
+Only gangs whose kind accepts more pods at run time grow, in their cluster and on their flavors.
+They take idle room only: nothing is preempted and no node is provisioned for growth. The missing
+pods are added together; a gang that may run with fewer pods takes as many as fit. Pods with a
+topology requirement are left alone, since their domain was chosen for the pods that it holds.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from fairway.core.quota.flavors import Assignment
 
 
 def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool = False) -> Outcome:
-    """Finds room for the missing pods; that there is none now keeps nobody else from starting."""
-    del is_last_resort  # no node is ordered for it
+    """Finds room for the missing pods; if there is none, that blocks no other workload."""
+    del is_last_resort  # no node is provisioned for growth
     verdict = Outcome()
     missing, held = missing_of(workload), workload.held
     if missing is None or held is None:
@@ -61,7 +61,7 @@ def _is_alike(placed: Placed, option: Assignment) -> bool:
 
 
 def _fitting(planning: PlanningRound, request: PlacementRequest) -> PlacementRequest | None:
-    """All that is missing, if quota allows it; else what there is room for, if that will do."""
+    """All missing pods if they fit; else as many as fit, if the gang may run with fewer."""
     workload, missing = request.workload, request.form
     assert workload.held is not None, "only what runs can grow"
     cluster = workload.held.placed[0].cluster
@@ -83,7 +83,7 @@ def _fitting(planning: PlanningRound, request: PlacementRequest) -> PlacementReq
 
 
 def _join(before: Placed, more: Placed) -> Placed:
-    """One placement of both; pods keep the order in which they were placed."""
+    """Both placements as one; pod sets keep their order."""
     added = {pods.name: pods for pods in more.pods}
     pods = tuple(
         together(pod, added[pod.name]) if pod.name in added else pod for pod in before.pods

@@ -1,9 +1,9 @@
-"""Gangs that may shrink: the most pods that some cluster and the quota hold, at least the least.
+"""Gangs that may shrink: the most pods that quota and a cluster can hold, at least the minimum.
 
-All pod sets shrink together, as in Kueue's partial admission: step i of D, the sum of all that may
-be given up, leaves count - floor((count - least) * i / D) of a set. First quota says which step is
-the least that it allows, then each cluster which it can hold. The place with the most pods is the
-best; of equal ones the flavor that comes first, then the cluster that ranks first.
+All pod sets shrink together, as in Kueue's partial admission: with D the sum of count - least over
+all sets, step i of D leaves count - floor((count - least) * i / D) pods of a set. First the lowest
+step that quota allows is found, then for each cluster the lowest step that fits. The place with the
+most pods wins; ties go to the first flavor, then to the cluster that ranks first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairway.core.quota.flavors import Assignment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrunk:
-    """A gang with fewer pods, and its place."""
+    """A gang with fewer pods, and its placement."""
 
     cluster: str
     form: Form
@@ -30,7 +30,7 @@ class Shrunk:
 
 
 def most_of(planning: PlanningRound, workload: Workload, form: Form) -> Shrunk | None:
-    """The place where the most pods of a gang can be; none where not even the least can."""
+    """The placement with the most pods of a gang; None if not even the minimum fits."""
     best: Shrunk | None = None
     for option in planning.assignments(workload, form):
         first = _least_given_up(planning, workload, form, option)
@@ -50,7 +50,7 @@ def _spare(form: Form) -> int:
 
 
 def shrunk(form: Form, step: int) -> Form:
-    """The form at one step from all its pods to the least it may have."""
+    """The form at one step between all its pods and the minimum."""
     total = max(1, _spare(form))
     return replace(
         form,
@@ -64,7 +64,7 @@ def shrunk(form: Form, step: int) -> Form:
 def _least_given_up(
     planning: PlanningRound, workload: Workload, form: Form, option: Assignment
 ) -> int | None:
-    """The first step that quota allows; none: not even the last."""
+    """The lowest step that quota allows; None if it does not even allow the last."""
 
     def allows(step: int) -> bool:
         request = PlacementRequest(workload, shrunk(form, step), option)
@@ -85,7 +85,7 @@ def _least_given_up(
 def _places(
     planning: PlanningRound, workload: Workload, form: Form, option: Assignment
 ) -> Iterator[Shrunk]:
-    """What each cluster holds at most, from the best on."""
+    """The most pods that each cluster can hold, the best cluster first."""
     if not planning.has_clusters:
         yield Shrunk(cluster="", form=form, option=option, packed=None)
         return

@@ -1,8 +1,8 @@
-"""Jobs made of jobs: a gang that may run in several clusters, member by member.
+"""Split gangs: a gang made of members (the jobs of a JobSet, say) in several clusters.
 
-A pod set whose members have a size (the jobs of a JobSet, say) may put some members here and some
-there, up to the number of clusters that the workload allows; a set without one stays whole. Still
-all or nothing: either every member has its place, or nothing is taken. Only idle room is used.
+A pod set with a member size may be split between members, over as many clusters as the workload
+allows; a pod set without one stays whole. The gang is still all or nothing: every member is placed,
+or nothing is taken. Only idle room is used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairway.core.planning_round import PlanningRound
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one cluster gets of a gang that is split."""
+    """The part of a split gang that one cluster gets."""
 
     cluster: str
     form: Form  # only the pod sets, and only the pods, that go there
@@ -34,7 +34,7 @@ def can_split(workload: Workload, form: Form) -> bool:
 def split(
     planning: PlanningRound, request: PlacementRequest, clusters: tuple[str, ...]
 ) -> list[Part] | None:
-    """Parts that hold the whole gang, in the order of clusters; None where it cannot be held.
+    """The parts of the whole gang, in the order of clusters; None if it does not fit.
 
     Each cluster in turn gets as many members as fit, so that few clusters are used.
     """
@@ -54,7 +54,7 @@ def split(
 def _most(
     planning: PlanningRound, request: PlacementRequest, cluster: str, left: dict[str, int]
 ) -> Part | None:
-    """As many members of each set as fit in a cluster, the sets in order."""
+    """As many members of each pod set as fit in a cluster, in the order of pod sets."""
     best: Part | None = None
     taken: dict[str, int] = {}
     for pod_set in request.form.pod_sets:
@@ -69,7 +69,7 @@ def _most(
 
 
 def _counts(pod_set: PodSet, left: int) -> Iterator[int]:
-    """How many pods to try, the most first: whole members only."""
+    """The numbers of pods to try, the largest first: whole members only."""
     size = pod_set.member_size or left
     if left and size:
         yield from range(left - left % size, 0, -size)

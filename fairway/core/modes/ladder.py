@@ -1,14 +1,14 @@
 """The ladder: every way to get capacity, in order, for gangs, services and sweeps alike.
 
 A workload climbs in one form at a time: the first, then alternatives whose time has come. Each step
-is a group of clusters and a rung: take what is idle, take from victims, take new nodes. How much is
-taken is the mode's own (a gang all or nothing, services and sweeps what they get), and so is a
-`Climber`; the rules are the same for all:
+is a group of clusters and a rung: take what is idle, take from victims, take new nodes. Each mode
+implements `Climber` and decides how much to take: a gang all or nothing, services and sweeps as
+much as they get. The rules are the same for all modes:
 
-- a rung whose circuit breaker is open gives nothing, and says so;
-- where the policy weighs prices, new nodes that cost less than the work lost come before victims;
-- where the queue tries the next flavor before it borrows, quota of its own comes first;
-- what is refused on the way is a reason, worked out when somebody reads it.
+- a rung whose circuit breaker is open gives nothing, and a reason says so;
+- if the policy weighs prices, new nodes that cost less than the lost work come before victims;
+- if the queue tries the next flavor before it borrows, its own quota comes first;
+- every refusal is a reason, computed only when it is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fairway.core.quota.flavors import Assignment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderStep:
-    """Where something is taken: a group, its clusters, and the flavors in the queue's order."""
+    """Where to take capacity: a group, its clusters, and the flavors in the queue's order."""
 
     group: str
     clusters: Names
@@ -50,26 +50,26 @@ class Climber(Protocol):
     def form(self) -> Form: ...
 
     def wants(self, rung: Rung) -> bool:
-        """Whether it would take more by a rung."""
+        """Whether the workload would take more on a rung."""
 
     def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
         """Takes what is idle."""
 
     def take_from_victims(self, step: LadderStep, outcome: Outcome) -> None:
-        """Takes from workloads that must yield, the least harmful first."""
+        """Preempts victims, the least harmful first, and takes what they held."""
 
     def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
         """Takes nodes of elastic pools."""
 
     def victims(self, cluster: str, option: Assignment) -> Victims | None:
-        """Who would have to yield in a cluster for the least that it takes."""
+        """The victims in a cluster for the smallest amount that the workload takes."""
 
     def new_nodes(self, cluster: str, option: Assignment) -> Provisioned | NoNodes:
-        """The nodes in a cluster for the least that it takes."""
+        """The new nodes in a cluster for the smallest amount that the workload takes."""
 
 
 def forms_due(planning: PlanningRound, workload: Workload, outcome: Outcome) -> Iterator[Form]:
-    """The forms whose time has come; of what runs, the one that it has."""
+    """The forms whose time has come; for a workload that holds a claim, the form of the claim."""
     if workload.held is not None:
         yield held_form(workload)
         return
@@ -83,13 +83,13 @@ def forms_due(planning: PlanningRound, workload: Workload, outcome: Outcome) -> 
 
 
 def held_form(workload: Workload) -> Form:
-    """The form in which a workload runs, or would run first; an alternative may be gone."""
+    """The form of a workload's claim; the first form if it has none, or its form was removed."""
     name = workload.held.form if workload.held else ""
     return next((form for form in workload.forms if form.name == name), workload.forms[0])
 
 
 def climb(climber: Climber, outcome: Outcome) -> None:
-    """Takes what each step of the ladder gives, until nothing more is wanted."""
+    """Takes what each step of the ladder offers, until nothing more is wanted."""
     planning, workload = climber.planning, climber.workload
     options = planning.assignments(workload, climber.form)
     if not options:
@@ -115,7 +115,7 @@ def climb(climber: Climber, outcome: Outcome) -> None:
         else:
             _TAKE[rung](climber, step, outcome)
     if not is_any_tried:
-        outcome.reasons.append(Reason(code=Code.NO_CLUSTER))  # no group of the ladder has any
+        outcome.reasons.append(Reason(code=Code.NO_CLUSTER))  # no group of the ladder has clusters
 
 
 _TAKE: dict[Rung, Callable[[Climber, LadderStep, Outcome], None]] = {
@@ -126,7 +126,7 @@ _TAKE: dict[Rung, Callable[[Climber, LadderStep, Outcome], None]] = {
 
 
 def _is_cheaper_to_buy(climber: Climber, step: LadderStep) -> bool:
-    """Whether new nodes cost less than what the best victims would lose, if that is weighed."""
+    """Whether the policy weighs prices and new nodes cost less than the work victims lose."""
     planning, workload = climber.planning, climber.workload
     policy = planning.snapshot.policy(workload)
     if not policy.weighs_price or planning.stopped_by("Provision") is not None:
@@ -153,5 +153,5 @@ def borrows_last(planning: PlanningRound, workload: Workload) -> bool:
 
 
 def borrow_passes(planning: PlanningRound, workload: Workload) -> tuple[bool, ...]:
-    """For who takes what it gets: whether each pass over the flavors may borrow."""
+    """For services and sweeps: whether each pass over the flavors may borrow."""
     return (False, True) if borrows_last(planning, workload) else (True,)

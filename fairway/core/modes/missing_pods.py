@@ -1,4 +1,4 @@
-"""What a gang that grows while it runs has not got yet."""
+"""The pods that a gang which grows while it runs still lacks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _ANYWHERE = Topology()
 
 
 def missing_of(workload: Workload) -> Form | None:
-    """The pods that are missing, as a form of their own; None where there are none.
+    """The missing pods as a form of their own; None if there are none, or they cannot be added.
 
-    Pods that must be near each other are left alone, and so are those of another size than the
-    pods that run.
+    They cannot be added if they have a topology requirement, or if a pod set has another shape than
+    its pods that run.
     """
     held = workload.held
     if not workload.grows or held is None or len(held.placed) != 1 or workload.domain:

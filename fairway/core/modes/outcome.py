@@ -1,4 +1,4 @@
-"""What was decided on a workload: steps, or the reasons why there are none."""
+"""The outcome of a decision on a workload: steps, or the reasons why there are none."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fairway.core.provisioning.pools import NoNodes
 
 @dataclass(slots=True)
 class Outcome:
-    """It grows while the workload is looked at."""
+    """Steps and reasons, collected while a workload is decided."""
 
     steps: list[Step] = field(default_factory=list)
     reasons: Reasons = field(default_factory=Reasons)
     has_passed_over: bool = False  # a pool was not asked, since it may be out of stock
 
     def refuse_nodes(self, refusal: NoNodes) -> None:
-        """Notes why a pool gives no nodes."""
+        """Notes why a pool provides no nodes."""
         self.reasons.append(refusal.reason)
         self.has_passed_over |= refusal.has_passed_over
 

@@ -12,7 +12,7 @@ from fairway.core.planning_round import PlanningRound
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChoice:
-    """What a policy with a number of clusters chooses now, for others to use."""
+    """The clusters that a policy with a number of clusters chooses now, for others to use."""
 
     policy: str
     choice: Choice
@@ -37,7 +37,7 @@ class PolicyChoice:
 
 
 def choices(planning: PlanningRound) -> tuple[PolicyChoice, ...]:
-    """The choices of all policies that need no workload, in order of their names."""
+    """The choices of all policies that choose without a workload, by name."""
     facts = planning.snapshot.facts
     return tuple(
         PolicyChoice(policy=key, choice=_choice(planning, facts.policies[key]))

@@ -1,15 +1,15 @@
-"""Who grows in parts keeps the peace: it does not both borrow and make others yield.
+"""Restraint: a workload that grows in parts does not both borrow and preempt other queues.
 
-The rules of preemption look at one decision. A gang is decided once; services and sweeps grow, and
-what was right for each part need not be right for the whole. One that took back what is its queue's
-own, and then borrows for more, may lose everything to the very victims, who take back what is
-theirs; and so on, for ever. Therefore:
+The rules of preemption judge one decision. A gang is decided once, but services and sweeps grow,
+and what is legal for each part may not be legal for the whole. A workload that reclaims its queue's
+own quota and then borrows for more may lose everything to its former victims, which reclaim in
+turn; and so on for ever. Therefore:
 
-- while something of it is borrowed, only those of its own queue yield to it (they are behind it
-  there, and cannot do the same to it);
-- once others have yielded to it, it grows within what its queue owns. The rung of its claim, which
-  is Preempt from then on, remembers that; where only its own queue's yielded, the rung is that of
-  the rest of it.
+- while a workload borrows, it preempts only workloads of its own queue (these are behind it there,
+  and cannot preempt it in turn);
+- once it has preempted workloads of other queues, it grows only within its queue's own quota. The
+  rung of its claim, which is Preempt from then on, records that. If all victims were of its own
+  queue, the rung stays that of the rest of the claim.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairway.core.preemption.find import Victims
 def is_peaceful(
     planning: PlanningRound, workload: Workload, placed: Iterable[Placed], victims: Victims
 ) -> bool:
-    """Whether victims may yield to more of a workload that has these places already."""
+    """Whether a workload with these placements may preempt victims in order to grow."""
     tree, queue = planning.ledger.tree, workload.queue
     borrows = any(
         tree.usage(queue).get(pair, 0) > tree.subtree_quota(queue, pair)
@@ -37,10 +37,10 @@ def is_peaceful(
 
 
 def are_of_others(victims: Victims) -> bool:
-    """Whether somebody of another queue is among the victims."""
+    """Whether any victim is of another queue."""
     return any(victim.code != Code.PREEMPTED_WITHIN_QUEUE for victim in victims.victims)
 
 
 def has_made_yield(workload: Workload) -> bool:
-    """Whether others yielded to what a workload holds, in an earlier plan."""
+    """Whether a workload preempted other queues in an earlier plan for what it holds."""
     return workload.held is not None and workload.held.rung == "Preempt"

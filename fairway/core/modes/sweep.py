@@ -1,8 +1,8 @@
 """Sweeps: tasks that need not run together, in any number and in any clusters.
 
-Tasks are numbered; a cluster gets ranges of numbers, in whole multiples of the workload's range
-size where there are so many. As many are placed as fit, up to the cap on tasks at a time: what is
-idle first, then range by range where the least harmful victims yield, then on new nodes.
+Tasks are numbered. A cluster gets ranges of numbers, in whole multiples of the workload's range
+size if that many fit. As many tasks are placed as fit, up to the limit on concurrent tasks: first
+on idle room, then range by range by preempting the least harmful victims, then on new nodes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool 
 
 
 def _next_tasks(workload: Workload) -> list[int]:
-    """Numbers of the tasks that may be placed now: neither running nor over, and not too many."""
+    """Numbers of the tasks to place now: neither running nor over, within the concurrency limit."""
     held = workload.held.placed if workload.held else ()
     running = {number for placement in held for number in numbers_of(placement.tasks)}
     passed = running | set(numbers_of(workload.tasks_over))
@@ -93,11 +93,11 @@ class _Sweep:
 
     @property
     def everything(self) -> tuple[Placed, ...]:
-        """What it held before, and what it was given now."""
+        """All placements: those held before and those added now."""
         return (*(self.workload.held.placed if self.workload.held else ()), *self.placed)
 
     def _may_mix(self, cluster: str, option: Assignment) -> bool:
-        """Whether what the cluster has of this sweep already is of the same flavors."""
+        """Whether the sweep's tasks in a cluster, if any, are on the flavors of `option`."""
         return all(
             pods.flavors == option.flavors_of(pods.name)
             for placement in self.everything
@@ -107,19 +107,22 @@ class _Sweep:
         )
 
     def _quota(self, option: Assignment, *, may_borrow: bool = True) -> int:
-        """How many of the tasks that are left quota allows."""
+        """How many of the remaining tasks quota allows."""
         may_borrow = may_borrow and self.rung != "Preempt"
         usage = option.full_usage(self.form)
         copies = self.planning.copies(self.workload, usage, may_borrow=may_borrow)
         return len(self.left) if copies is None else min(copies, len(self.left))
 
     def _request(self, option: Assignment, count: int | None = None) -> PlacementRequest:
-        """A task on some flavors, or so many whole ones."""
+        """A request for one task on some flavors, or for `count` whole tasks."""
         form = self.form if count is None else times(self.form, count)
         return PlacementRequest(self.workload, form, option)
 
     def _whole_ranges(self, count: int) -> int:
-        """As many of so many tasks as make whole ranges; a single one where there is no range."""
+        """The largest multiple of the range size up to `count`, or 1 if `count` is below a range.
+
+        If all remaining tasks fit, the last range may be incomplete.
+        """
         if 0 < count < len(self.left):
             size = self.workload.task_range
             return max(1, count // size * size)
@@ -129,10 +132,10 @@ class _Sweep:
         policy = self.planning.snapshot.policy(self.workload)
         return self.planning.ranked(step.clusters, self.workload, policy)
 
-    # What is idle.
+    # Idle room.
 
     def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
-        """Takes what nobody uses, where the bounds promise room."""
+        """Takes idle room in the clusters whose upper bounds allow a fit."""
         stock = self.planning.stock
         for may_borrow in borrow_passes(self.planning, self.workload):
             for option in step.options:
@@ -161,7 +164,7 @@ class _Sweep:
             planning.stock.look_again(cluster, option, self.form)
 
     def _refuse(self, step: LadderStep, option: Assignment, outcome: Outcome) -> None:
-        """What keeps the tasks that wait from idle room: quota, somebody's place, or no room."""
+        """Notes why waiting tasks get no idle room: quota, a reservation, or no room."""
         request = self._request(option)
         quota = quota_reason(self.planning, request)
         if quota is not None:
@@ -174,7 +177,7 @@ class _Sweep:
     # Victims.
 
     def take_from_victims(self, step: LadderStep, outcome: Outcome) -> None:
-        """Makes room range by range, each time where it does the least harm."""
+        """Preempts for one range at a time, each time where it does the least harm."""
         planning = self.planning
         while self.left:
             count = min(self.workload.task_range, len(self.left))
@@ -198,10 +201,10 @@ class _Sweep:
             assert best.packed is not None, "where there are clusters there is a packing"
             place = (best.cluster, step.group)
             self._keep(place, best.assignment, count, (best.packed, best.packed))
-            self._fill(place, best.assignment)  # victims may have been larger than a range
+            self._fill(place, best.assignment)  # victims may have freed more than a range
 
     def victims(self, cluster: str, option: Assignment) -> Victims | None:
-        """Who would have to yield for the next range of tasks."""
+        """The victims in a cluster for the next range of tasks."""
         if not self._may_mix(cluster, option):
             return None
         count = min(self.workload.task_range, len(self.left))
@@ -215,7 +218,7 @@ class _Sweep:
     # New nodes.
 
     def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
-        """Asks elastic pools for as many tasks as they can still hold, in whole ranges."""
+        """Provisions nodes of elastic pools for as many tasks as they can hold, in whole ranges."""
         for may_borrow in borrow_passes(self.planning, self.workload):
             for option in step.options:
                 for ranked_cluster in self._rank(step):
@@ -237,7 +240,7 @@ class _Sweep:
     def _most_on_new_nodes(
         self, cluster: str, option: Assignment, *, may_borrow: bool
     ) -> tuple[int, Provisioned] | NoNodes:
-        """The most ranges of tasks that new nodes of a pool can hold, and those nodes."""
+        """The most tasks, in whole ranges, that new nodes of a pool can hold, and those nodes."""
         size, quota = self.workload.task_range, self._quota(option, may_borrow=may_borrow)
         steps = quota // size if quota < len(self.left) else -(-quota // size)
         counts = [min(number * size, quota) for number in range(1, steps + 1)]
@@ -259,7 +262,7 @@ class _Sweep:
         count: int,
         packed: tuple[pack.Packed, pack.Packed],
     ) -> None:
-        """Charges the next tasks: all of what is packed, and what of it takes room that is here."""
+        """Charges the next tasks to quota, and their pods on existing nodes to these nodes."""
         numbers, self.left = self.left[:count], self.left[count:]
         whole, on_existing = packed
         placed = placed_of(self._request(option, len(numbers)), *place, whole)
@@ -270,7 +273,7 @@ class _Sweep:
 
 
 def _by_cluster(placed: Iterable[Placed]) -> tuple[Placed, ...]:
-    """One placement for each cluster: ranges are joined."""
+    """One placement per cluster, with its ranges joined."""
     placements: dict[str, Placed] = {}
     for placement in placed:
         before = placements.get(placement.cluster)

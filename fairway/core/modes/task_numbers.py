@@ -1,6 +1,6 @@
-"""Numbers of tasks, written as ranges: `0-41,43`.
+"""Task numbers written as ranges: `0-41,43`.
 
-A sweep may have a million tasks, so whatever can be told from the ends of ranges is.
+A sweep may have a million tasks, so whatever can be computed from the ends of ranges is.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers in order as ranges."""
+    """Ascending numbers as ranges."""
     spans: list[list[int]] = []
     for number in numbers:
         if spans and spans[-1][1] == number - 1:
@@ -20,13 +20,13 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def numbers_of(text: str) -> Iterator[int]:
-    """The numbers that ranges stand for."""
+    """The numbers in these ranges."""
     for low, high in _spans(text):
         yield from range(low, high + 1)
 
 
 def count_of(text: str) -> int:
-    """How many numbers ranges stand for."""
+    """How many numbers are in these ranges."""
     return sum(high - low + 1 for low, high in _spans(text))
 
 

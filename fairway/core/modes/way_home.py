@@ -1,8 +1,9 @@
-"""Replicas that come back to an earlier group, once it has had room for long enough.
+"""Replicas that move back to an earlier group once it has had room for long enough.
 
-Slowly on purpose: room must have lasted, only so many move in a minute, and each either starts in
-the new place before it stops in the old (within the surge and within quota), or, where there is
-neither, stops first. Replicas only ever move to an earlier group, so this comes to an end.
+This is slow on purpose: the room must have lasted, and the number of moves per minute is limited. A
+replica starts in the new cluster before it stops in the old one, within the surge and within quota.
+Without surge or without quota for both, it stops first. Replicas only move to earlier groups, so
+this terminates.
 """
 
 from __future__ import annotations
@@ -16,40 +17,40 @@ from fairway.core.modes.division import DivisionTally, DivisionTarget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Replicas that change cluster."""
+    """Replicas that move to another cluster."""
 
     source: str
     target: str
     count: int
-    starts_first: bool  # in the new place, before they stop in the old
+    starts_first: bool  # in the target, before they stop in the source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How things stand with moves: what limits the next ones."""
+    """The state that limits the next moves."""
 
     room_since: Mapping[str, float]  # since when a group has had room for a replica
     moved_in_last_minute: int = 0
-    moving: int = 0  # replicas that run in both places now
-    quota_left: int = 0  # replicas that quota would admit beside all that run now
-    waiting: int = 0  # replicas that have no place at all: they come first
-    may_stop: bool = True  # whether one may stop before it starts elsewhere
+    moving: int = 0  # replicas of earlier moves that are still in the old cluster
+    quota_left: int = 0  # replicas that quota allows in addition to all that run now
+    waiting: int = 0  # replicas that are not placed: they come first
+    may_stop: bool = True  # whether a replica may stop before it starts elsewhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Homeward:
-    """What is remembered from plan to plan of services that are away from home."""
+    """What is remembered from plan to plan about services that are away from home."""
 
     room_since: Mapping[tuple[str, str], float] = field(default_factory=dict)  # workload and group
     moves: Mapping[str, tuple[tuple[float, int], ...]] = field(default_factory=dict)
-    # workload -> (when, how many), of the last minute
-    look_at: float | None = None  # when time alone may bring somebody home
+    # workload -> (when, how many) within the last minute
+    look_at: float | None = None  # when time alone may make a move due
 
 
 def return_home(
     places: Sequence[DivisionTarget], policy: Policy, pace: Pace, now: float
 ) -> tuple[Move, ...]:
-    """Moves that are due now; none if nothing is to come back, or not yet."""
+    """The moves that are due now; empty if nothing is to return, or not yet."""
     count, starts_first = _allowance(policy, pace)
     if count <= 0:
         return ()
@@ -68,14 +69,14 @@ def return_home(
 
 
 def _allowance(policy: Policy, pace: Pace) -> tuple[int, bool]:
-    """How many may move now, and whether they start before they stop."""
+    """How many replicas may move now, and whether they start before they stop."""
     rule = policy.return_home
     if not rule.enabled or pace.waiting > 0:
         return 0, False
     count = rule.per_minute - pace.moved_in_last_minute
     if rule.surge == 0 or pace.quota_left <= 0:
-        # Without quota for both, a replica fewer for a while is better than never to return; but
-        # one at a time, and not before those that have begun are there.
+        # Without surge or quota for both, one replica fewer for a while is better than never to
+        # return; but only one at a time, and only after earlier moves have finished.
         return (min(count, 1) if pace.moving == 0 and pace.may_stop else 0), False
     return min(count, rule.surge - pace.moving, pace.quota_left), True
 
@@ -83,7 +84,7 @@ def _allowance(policy: Policy, pace: Pace) -> tuple[int, bool]:
 def _moves_to(
     group: str, places: Sequence[DivisionTarget], policy: Policy, count: int
 ) -> list[tuple[str, str, int]]:
-    """Up to so many moves to a group from later ones, the last first."""
+    """Up to `count` moves to a group from later groups, the last group first."""
     homes = _homes(places, policy)
     while count > 0 and any(home.group == group for home in homes):
         board = DivisionTally(homes, policy)
@@ -94,8 +95,8 @@ def _moves_to(
         left = count
         for name in reversed(later):
             held = sum(before[member.cluster] for member in board.members(name))
-            # On the way a cluster may have fewer than its least; otherwise a slow pace would never
-            # empty it.
+            # In between, a cluster may have fewer than its minimum; otherwise a slow pace would
+            # never empty it.
             board.shrink(name, max(held - left, 0), least=0)
             left -= min(left, held)
         freed = count - left
@@ -109,7 +110,7 @@ def _moves_to(
 
 
 def _homes(places: Sequence[DivisionTarget], policy: Policy) -> list[DivisionTarget]:
-    """Leaves out what is empty and could never hold the least count of a cluster."""
+    """The targets without empty ones that have no room for the minimum of a cluster."""
     least = policy.division.cluster_min
     return [place for place in places if place.assigned or place.available >= least]
 
@@ -121,7 +122,7 @@ def _differences(more: Mapping[str, int], fewer: Mapping[str, int]) -> list[tupl
 def _pair(
     sources: Iterable[tuple[str, int]], targets: Iterable[tuple[str, int]]
 ) -> Iterator[tuple[str, str, int]]:
-    """Pairs what leaves with what arrives; both add up to the same."""
+    """Pairs leaving with arriving replicas; both add up to the same."""
     arriving = iter(targets)
     target, open_count = "", 0
     for source, leaving in sources:

@@ -1,15 +1,14 @@
-"""Devices handed out in fractions: what one pod takes must be on one device of its node.
+"""Devices allocated in fractions: the fraction that a pod takes must be on one device of its node.
 
-A device is `size` units, a thousand unless the report counts devices in something finer. A request
-of k sizes and a rest needs k devices that are wholly free and one more with room for the rest. The
-rest goes where it fits most tightly, so that whole devices stay whole.
+A device has `size` units: 1000, unless the report counts in a finer unit. A request of k * size +
+rest needs k entirely free devices and one more with room for the rest. The rest is placed by best
+fit, so that whole devices stay whole.
 
-Most clusters hand out whole devices only, and there the free column says it all. A table of devices
-is made when the report brings one, or when a fraction of an extended resource is first asked for;
-then each thousand units that are free on a node count as a device, and what is left over as one
-partly used. Two resources of one pod that both have devices are packed without regard to each
-other. Which device a leaving pod had is not known: its share goes back to the fullest device that
-can have had it.
+Most clusters allocate whole devices only; there the free column is enough. A table of devices is
+created when the report has one, or when a fraction of an extended resource is first requested. Then
+each 1000 units that are free on a node count as a device, and the remainder as a partly used one.
+Two resources of one pod that both have devices are packed independently. Which device a leaving pod
+used is unknown: its share returns to the fullest device that can have held it.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ DEVICE_UNITS = 1000
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Devices:
-    """Free units of the devices of one resource: a row a node, filled up with zeros."""
+    """Free units of the devices of one resource: a row per node, padded with zeros."""
 
     free: Amounts
     size: int
-    widths: Amounts  # devices of each node
+    widths: Amounts  # number of devices of each node
 
     def copy(self) -> Devices:
         return Devices(free=self.free.copy(), size=self.size, widths=self.widths)
 
 
 def needs_devices(room: Room, resource: str, amount: int) -> bool:
-    """Whether the free column alone does not say how often an amount fits on a node."""
+    """Whether the free column alone is not enough to know how often an amount fits on a node."""
     return (
         resource in room.devices
         or resource in room.cluster.nodes.devices
@@ -47,7 +46,7 @@ def needs_devices(room: Room, resource: str, amount: int) -> bool:
 
 
 def devices_of(room: Room, resource: str) -> Devices:
-    """The devices of a resource, made when first asked for and then kept up to date by `take`."""
+    """The devices of a resource, created on first use; `take` and `give_back` update them."""
     devices = room.devices.get(resource)
     if devices is None:
         devices = room.devices[resource] = _make(room, resource)
@@ -77,7 +76,7 @@ def _make(room: Room, resource: str) -> Devices:
 
 
 def _whole(free: int, most: int) -> tuple[int, ...]:
-    """Free units as devices, the used ones up to the most that a node has among them."""
+    """Free units as devices, with used devices added up to the capacity of the node."""
     whole, rest = divmod(max(free, 0), DEVICE_UNITS)
     result = [*([DEVICE_UNITS] * whole), *([rest] if rest else [])]
     used = -(-max(most, 0) // DEVICE_UNITS) - len(result)
@@ -85,7 +84,7 @@ def _whole(free: int, most: int) -> tuple[int, ...]:
 
 
 def pods_on(rows: Amounts, size: int, amount: int) -> Amounts:
-    """How many pods that each take an amount fit on the devices of each row. Exact."""
+    """How many pods of this amount fit on the devices of each row. Exact."""
     whole, rest = divmod(amount, size)
     if whole == 0:
         fractions: Amounts = (rows // rest).sum(axis=1)
@@ -101,7 +100,7 @@ def pods_on(rows: Amounts, size: int, amount: int) -> Amounts:
 
 
 def put(row: list[int], size: int, amount: int) -> bool:
-    """Takes one pod's amount from the devices of a node; False, and nothing taken, if it can't."""
+    """Takes one pod's amount from the devices of a node; False, taking nothing, if it can't."""
     whole, rest = divmod(amount, size)
     intact = [position for position, free in enumerate(row) if free >= size]
     if len(intact) < whole:
@@ -122,7 +121,7 @@ def put(row: list[int], size: int, amount: int) -> bool:
 
 
 def put_back(row: list[int], size: int, amount: int) -> None:
-    """Gives one pod's amount back to devices that can have held it."""
+    """Returns one pod's amount to devices that can have held it."""
     whole, rest = divmod(amount, size)
     for _ in range(whole):
         row[row.index(min(row))] = size
@@ -132,12 +131,12 @@ def put_back(row: list[int], size: int, amount: int) -> None:
 
 
 def take(room: Room, packing: Packing, requests: Mapping[str, Request]) -> Callable[[], None]:
-    """Puts pods on nodes, devices included; returns what undoes exactly this."""
+    """Puts pods on nodes, devices included; returns an exact undo."""
     return _move(room, packing, requests, -1)
 
 
 def give_back(room: Room, packing: Packing, requests: Mapping[str, Request]) -> Callable[[], None]:
-    """Takes pods off nodes, devices included; returns what undoes exactly this."""
+    """Takes pods off nodes, devices included; returns an exact undo."""
     return _move(room, packing, requests, 1)
 
 
@@ -165,7 +164,7 @@ def _move(
 
 
 def move_pods(devices: Devices, position: int, amount: int, count: int) -> None:
-    """Gives back a count of pods on one node; a negative count takes."""
+    """Releases `count` pods on one node; a negative count takes."""
     row = devices.free[position, : int(devices.widths[position])].tolist()
     if not row:
         return
@@ -188,5 +187,5 @@ def _undo(
     for devices, position, row in reversed(rows):
         devices.free[position] = row
     for resource in whole:
-        # There was no table then; one made since was made of what was left after this.
+        # There was no table before; one created since is derived from what is undone here.
         room.devices.pop(resource, None)

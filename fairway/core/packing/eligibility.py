@@ -1,14 +1,14 @@
-"""Which nodes may take a pod at all, whatever is free on them.
+"""Which nodes may take a pod, regardless of what is free on them.
 
-A node is eligible when it is ready, has the labels that the pod's selector and affinity ask for, is
-of the flavors chosen and of none of their rivals, and has no taint that neither the pod nor its
-flavors tolerate. This depends on nothing that a plan changes, so the answers are kept in an
-`Eligibility`, which a snapshot owns.
+A node is eligible when it is ready, has the labels that the pod's selector and affinity require,
+has the chosen flavors and none of their rivals, and has no taint that neither the pod nor its
+flavors tolerate. A plan changes none of this, so the answers are cached in an `Eligibility`, which
+a snapshot owns.
 
-A node has at most one flavor of each resource group, else its capacity would be counted twice. One
-that has two, by an error in its labels, counts as none: nothing new goes there, and plans say so.
-What runs there stays. Flavors that ask for different values of one label never meet on a node; the
-others of a group are rivals. Most fleets have none.
+A node has at most one flavor of each resource group; otherwise its capacity would be counted twice.
+A node that has two, by an error in its labels, is used for neither: it gets no new pods, and plans
+report it. What runs there stays. Flavors that require different values of one label never share a
+node; other flavors of a group are rivals. Most fleets have none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairway.core.nodes import Cluster, LabelColumn, Mask, Nodes, label_column
 _Key = tuple[object, ...]
 NO_RIVALS: Rivals = {}
 _REPELS = ("NoSchedule", "NoExecute")
-_MASKS_MOST = 4096  # of a cluster; beyond this all are forgotten
+_MASKS_MOST = 4096  # per cluster; beyond this the cache is cleared
 
 
 def eligible(
@@ -48,10 +48,10 @@ def eligible(
 
 
 class Eligibility:
-    """Remembers which nodes are eligible, per cluster, selecting parts of a shape, and flavors.
+    """A cache of eligible nodes, per cluster, selecting parts of a shape, and flavors.
 
-    A memo, not a state: an answer depends on the arguments alone. A cluster that was replaced by a
-    new value of the same name is forgotten when the new one is first asked about.
+    An answer depends on the arguments only. The entries of a cluster that was replaced by a new
+    value of the same name are dropped on the first lookup of the new one.
     """
 
     __slots__ = ("_known", "rivals")
@@ -61,7 +61,7 @@ class Eligibility:
         self._known: dict[str, tuple[Cluster, dict[_Key, Mask]]] = {}
 
     def of(self, cluster: Cluster, shape: Shape, flavors: Sequence[Flavor] = ()) -> Mask:
-        """The nodes for a shape on all of these flavors at once; not to be written to."""
+        """The eligible nodes for a shape that have all of these flavors; read-only."""
         known = self._known.get(cluster.name)
         if known is None or known[0] is not cluster:
             known = self._known[cluster.name] = (cluster, {})
@@ -83,7 +83,7 @@ class Eligibility:
         return mask
 
     def forget(self, cluster: str) -> None:
-        """Drops what is known of a cluster that has left."""
+        """Drops the entries of a cluster that is gone."""
         self._known.pop(cluster, None)
 
 
@@ -118,7 +118,7 @@ def pool_takes(
 
 
 def _any_term(nodes: Nodes, terms: Sequence[NodeTerm]) -> Mask:
-    """Which nodes satisfy one of the terms; a term that tests nothing is satisfied by none."""
+    """Which nodes satisfy one of the terms; no node satisfies an empty term."""
     mask: Mask = np.zeros(len(nodes), dtype=np.bool_)
     for term in terms:
         if term.match_expressions:
@@ -130,7 +130,7 @@ def _any_term(nodes: Nodes, terms: Sequence[NodeTerm]) -> Mask:
 
 
 def _holds(nodes: Nodes, requirement: NodeRequirement) -> Mask:
-    """Which nodes pass one test; NotIn also passes where the label is missing."""
+    """Which nodes satisfy one requirement; NotIn also holds where the label is missing."""
     column = nodes.labels.get(requirement.key)
     if column is None:
         column = LabelColumn(codes=np.full(len(nodes), -1, dtype=np.int32), values=())
@@ -172,7 +172,7 @@ def _beyond(value: int | None, limit: int | None, is_greater: bool) -> bool:
 
 
 def _tolerate(nodes: Nodes, tolerations: Sequence[Toleration]) -> Mask:
-    """Which nodes have no taint that keeps the pod away."""
+    """Which nodes have no taint that repels the pod."""
     if nodes.taint_set is None:
         return np.ones(len(nodes), dtype=np.bool_)
     # As for labels: a position of -1 means that the node has no taints.
@@ -202,7 +202,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.key == taint.key and toleration.value == taint.value
 
 
-# Flavor -> the others that a node might have as well, and must not.
+# Flavor -> other flavors that a node could have too, and must not.
 Rivals = Mapping[str, tuple[Flavor, ...]]
 
 
@@ -218,7 +218,7 @@ class Overlap:
 
 
 def rivals_of(groups: Iterable[ResourceGroup], flavors: Mapping[str, Flavor]) -> Rivals:
-    """The rivals of each flavor that has some, by name."""
+    """The rivals of each flavor that has any, by name of the flavor."""
     lists = {tuple(sorted(set(group.flavors))) for group in groups}
     pairs = {pair for names in lists for pair in combinations(names, 2)}
     rivals: dict[str, list[Flavor]] = {}
@@ -231,7 +231,7 @@ def rivals_of(groups: Iterable[ResourceGroup], flavors: Mapping[str, Flavor]) ->
 
 
 def _may_meet(flavor: Flavor, other: Flavor) -> bool:
-    """Whether a node can have both, as far as their labels say."""
+    """Whether a node can have both flavors, judged by their labels."""
     return _agree(flavor.node_labels, other.node_labels) and _agree(
         flavor.cluster_labels, other.cluster_labels
     )
@@ -245,7 +245,7 @@ def _agree(some: Iterable[tuple[str, str]], others: Iterable[tuple[str, str]]) -
 def overlaps(
     clusters: Mapping[str, Cluster], flavors: Mapping[str, Flavor], rivals: Rivals
 ) -> Iterator[Overlap]:
-    """The nodes that are in doubt, by cluster and pair of flavors."""
+    """The nodes that have two rival flavors, by cluster and pair of flavors."""
     for name in sorted(clusters) if rivals else ():
         cluster = clusters[name]
         for first, others in rivals.items():

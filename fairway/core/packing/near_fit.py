@@ -1,4 +1,4 @@
-"""How near a cluster comes to holding a pod set: for reasons, computed when somebody asks."""
+"""What a cluster lacks to hold a pod set: for reasons, computed on demand."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fairway.core.packing.topology import Want, level_index, levels_of, most_of,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """What is missing at the place that comes nearest."""
+    """What is missing where a pod set comes nearest to fitting."""
 
     name: str
     placeable: int
-    node: str = ""  # where no node holds even one pod: the one with most of what it needs
-    domain: str = ""  # where one domain had to hold all: the one that holds most
+    node: str = ""  # where no node holds even one pod: the node that lacks least
+    domain: str = ""  # where one domain must hold all pods: the domain that holds most
     short: tuple[tuple[str, int], ...] = ()  # (resource, amount) missing there, by resource
 
 
 def nearest_miss(room: Room, want: Want) -> Miss | None:
-    """What a set lacks, or None if it fits when it is alone."""
+    """What a pod set lacks; None if it fits on its own."""
     space = Space(room)
     placeable = most_of(space, want)
     if placeable >= want.count:
@@ -46,7 +46,7 @@ def nearest_miss(room: Room, want: Want) -> Miss | None:
 
 
 def _scarce(space: Space, want: Want) -> tuple[tuple[str, int], ...]:
-    """Resources of which too little is free for all pods, the other resources aside."""
+    """Resources of which too little is free for all pods, each considered alone."""
     result: list[tuple[str, int]] = []
     for resource, amount in want.shape.requests:
         alone = ((resource, amount),)
@@ -57,7 +57,7 @@ def _scarce(space: Space, want: Want) -> tuple[tuple[str, int], ...]:
 
 
 def _nearest_node(room: Room, want: Want) -> Miss:
-    """The node that lacks the smallest part of what one pod needs."""
+    """The node that lacks the smallest fraction of what one pod needs."""
     mask = room.cluster.nodes.ready if want.mask is None else want.mask
     positions: Amounts = mask.nonzero()[0]
     if not len(positions):
@@ -81,7 +81,7 @@ def _nearest_node(room: Room, want: Want) -> Miss:
 
 
 def _usable(room: Room, resource: str, amount: int) -> Amounts:
-    """What one pod can have of a resource on each node; of a fraction, the best device."""
+    """What one pod can use of a resource on each node; for a fraction, on the best device."""
     column = room.free.get(resource)
     if column is None:
         return np.zeros(len(room.cluster.nodes), dtype=np.int64)

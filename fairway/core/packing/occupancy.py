@@ -1,17 +1,17 @@
-"""Whose pods are on the nodes of a cluster, seen there or taken to be there.
+"""The pods on the nodes of a cluster, seen there or assumed there.
 
-Three layers, one upon the other: pods that no claim accounts for; pods of claims that a report has
-seen on a node; and pods that are claimed and not seen yet. Claims name clusters, flavors and
-domains, not nodes, so the last are packed here as the planner would: those tied to domains first,
-then in the order in which they were decided.
+Three layers, one on top of the other: pods that no claim accounts for; pods of claims that a report
+has seen on a node; and pods that are claimed and not seen yet. Claims name clusters, flavors and
+domains, not nodes, so unseen pods are packed here as the planner would: those tied to domains
+first, then in the order in which they were decided.
 
-A change costs what it changes. Whoever was decided last goes on top of all others; where somebody
-earlier in the order comes or leaves, those after are packed again; where seen pods change, all that
-are not seen. The outcome is always that of packing everything anew.
+A change costs what it changes. A placement that was decided last is packed on top of all others.
+Where an earlier one is added or removed, those after it are packed again; where seen pods change,
+all unseen pods are. The outcome always equals packing everything from scratch.
 
-Somebody may be decided on before those are gone who yield to it. Where it does not fit beside them,
-it is packed as though they were gone, on the same nodes: these are then short of what both need,
-and nobody else finds room there.
+A workload may be admitted before its victims are gone. Where it does not fit beside them, it is
+packed as if they were gone, on the same nodes. These nodes are then overcommitted, so that no other
+workload finds room there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fairway.core.packing.devices import DEVICE_UNITS
 from fairway.core.packing.eligibility import Eligibility
 from fairway.core.packing.topology import level_index, levels_of
 
-_NO_DOMAIN = -2  # of no node, not even of those outside all domains
+_NO_DOMAIN = -2  # the code of no node, not even of nodes outside all domains
 _STRAY = "stray"
 
 
@@ -40,8 +40,8 @@ class Seat:
     key: str
     placed: Placed
     decided: tuple[float, str, int]
-    leaves: bool = False  # what it holds there is about to be free
-    assumed: Packing = field(default_factory=dict)  # where its pods not seen yet are taken to be
+    leaves: bool = False  # it is being stopped: what it holds is about to be free
+    assumed: Packing = field(default_factory=dict)  # where its unseen pods are assumed to be
 
     @property
     def turn(self) -> tuple[bool, tuple[float, str, int]]:
@@ -50,7 +50,7 @@ class Seat:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether pods of it have not been seen on a node."""
+        """Whether some of its pods have not been seen on a node."""
         return any(
             pods.count > sum(self.placed.bound.get(pods.name, {}).values())
             for pods in self.placed.pods
@@ -58,7 +58,7 @@ class Seat:
 
 
 def seats_of(workload: Workload) -> dict[str, list[Seat]]:
-    """The placements of a workload, by cluster: those it holds, then those it leaves."""
+    """The placements of a workload, by cluster: held ones, then those being stopped."""
     held = workload.held
     decided_at = held.decided_at if held else 0.0
     seats: dict[str, list[Seat]] = {}
@@ -92,13 +92,13 @@ class Occupancy:
         self._eligibility = eligibility
         self._seats: dict[str, list[Seat]] = {}
         self._strays: tuple[Stray, ...] = ()
-        self._line: list[Seat] = []  # those with pods not seen yet, by turn
-        self._is_straight = True  # everyone in the line found room in turn
-        self._sharing: set[str] = set()  # who asks for parts of devices
-        self._touched: set[str] = set()  # whose pods may be elsewhere now
+        self._line: list[Seat] = []  # seats with unseen pods, by turn
+        self._is_straight = True  # all seats in the line found room in turn
+        self._sharing: set[str] = set()  # workloads that request parts of devices
+        self._touched: set[str] = set()  # workloads whose packing may have changed
 
     def packing(self, key: str) -> Packing | None:
-        """Where the pods of a workload are, or are taken to be; None where it has no place."""
+        """Where the pods of a workload are, or are assumed to be; None if it has no placement."""
         seats = self._seats.get(key)
         if seats is None:
             return None
@@ -117,7 +117,7 @@ class Occupancy:
         come: Mapping[str, list[Seat]] | None = None,
         strays: tuple[Stray, ...] | None = None,
     ) -> Collection[str]:
-        """Workloads leave, come or have other placements; says whose packings may be others now."""
+        """Removes, adds or replaces placements; returns the workloads whose packing may differ."""
         come = come or {}
         self._touched = {*gone, *come}
         was_plain = self._is_plain()
@@ -133,7 +133,7 @@ class Occupancy:
             self._seats.update(come)
             self._strays = self._strays if strays is None else strays
             return self.anew()
-        # Tables of devices made by questions since: they would be made of what is free now.
+        # Drops device tables that queries created since: they would differ if created now.
         self._room.devices.clear()
         first = len(self._line)
         if strays is not None and strays != self._strays:
@@ -168,14 +168,14 @@ class Occupancy:
         return self._touched
 
     def _is_plain(self) -> bool:
-        """Whether what is free on a node says it all: no device is shared by pods."""
+        """Whether the free columns are enough: no device is shared by pods."""
         return (
             not self._room.cluster.nodes.devices
             and not self._sharing
             and not any(_is_part(stray.requests) for stray in self._strays)
         )
 
-    # Pods that are where they are.
+    # Pods whose nodes are known.
 
     def _put_strays(self, strays: tuple[Stray, ...]) -> None:
         for stray in self._strays:
@@ -185,7 +185,7 @@ class Occupancy:
         self._strays = strays
 
     def _enter(self, seat: Seat) -> int:
-        """Says from which turn on everyone is to be packed again."""
+        """Adds a seat; returns the turn from which all seats must be packed again."""
         first = len(self._line)
         if seat.is_unseen:
             first = bisect_left(self._line, seat.turn, key=lambda other: other.turn)
@@ -210,7 +210,7 @@ class Occupancy:
         return bisect_left(self._line, seat.turn, key=lambda other: other.turn)
 
     def _is_reseated(self, key: str, seats: list[Seat]) -> bool:
-        """Whether only the time of decision changed, and nobody's turn by it."""
+        """Whether only the time of decision changed, and no turn by it; if so, updates it."""
         known = self._seats.get(key, [])
         if [seat.placed for seat in known] != [seat.placed for seat in seats]:
             return False
@@ -226,13 +226,14 @@ class Occupancy:
             old.decided = new.decided
         return True
 
-    # Pods that nobody has seen.
+    # Unseen pods.
 
     def _assume(self, first: int) -> None:
-        """Packs what was not seen, from a turn on.
+        """Packs unseen pods, from a turn on.
 
-        The order within one plan is not known any more. Where somebody finds no room it must have
-        been another, and the largest pods go first.
+        The order within one plan is no longer known. Where a seat finds no room, the order must
+        have been another one. Then the largest pods go first, else all are packed together, else
+        as if leaving seats were gone.
         """
         later = self._line[first if self._is_straight else 0 :]
         for seat in later:
@@ -258,7 +259,7 @@ class Occupancy:
                 self._put(seat, result[seat.decided])
 
     def _sit(self, seat: Seat) -> bool:
-        """Packs the pods of one, and says whether all found room."""
+        """Packs the pods of one seat; returns whether all found room."""
         packing = self._found_for(seat.placed)
         if not _is_whole(seat.placed, packing) and not seat.leaves:
             packing = self._found_after(seat.placed) or packing
@@ -266,10 +267,10 @@ class Occupancy:
         return _is_whole(seat.placed, packing)
 
     def _found_after(self, placed: Placed) -> Packing | None:
-        """Where pods will be once those that leave are gone; none where even then not all fit.
+        """Where pods will be once leaving seats are gone; None if not all fit even then.
 
-        Both are charged meanwhile, so that nobody else takes the rest of such a node: it is what
-        the pods need there beside that which is about to be free.
+        Both are charged meanwhile, so that no other workload takes the rest of such a node: the
+        pods need it beside what is about to be free.
         """
         leaving = self._leaving()
         if not leaving:
@@ -284,7 +285,7 @@ class Occupancy:
         return [seat for seats in self._seats.values() for seat in seats if seat.leaves]
 
     def _go(self, seat: Seat, assumed: Packing) -> None:
-        """Within a trial: one that leaves is gone from where it was seen or taken to be."""
+        """Within a trial: releases the nodes where a leaving seat was seen or assumed."""
         for packing in (seat.placed.bound, assumed):
             self._ledger.give_back(self._name, packing, requests_of(seat.placed))
 
@@ -300,7 +301,7 @@ class Occupancy:
             self._touched.add(seat.key)
 
     def _packed_in(self, seats: Sequence[Seat]) -> dict[tuple[float, str, int], Packing] | None:
-        """Packings in this order; none where somebody is left out."""
+        """Packings in this order; None if a seat does not fit."""
         result: dict[tuple[float, str, int], Packing] = {}
         with self._ledger.trial():
             for seat in seats:
@@ -312,14 +313,14 @@ class Occupancy:
         return result
 
     def _packed_after(self, seats: Sequence[Seat]) -> dict[tuple[float, str, int], Packing] | None:
-        """The same as though those that leave were gone, whose places are charged meanwhile."""
+        """As `_packed_in`, as if leaving seats were gone; their nodes are charged meanwhile."""
         result: dict[tuple[float, str, int], Packing] = {}
         leaving = self._leaving()
         if not leaving:
             return None
         with self._ledger.trial():
             for seat in seats:
-                if seat.leaves:  # until then it is somewhere
+                if seat.leaves:  # it occupies nodes until then
                     result[seat.decided] = packing = self._found_for(seat.placed)
                     self._ledger.take(self._name, packing, requests_of(seat.placed))
             for seat in leaving:
@@ -328,7 +329,7 @@ class Occupancy:
         return None if rest is None else {**result, **rest}
 
     def _packed_together(self) -> dict[tuple[float, str, int], Packing] | None:
-        """Packings of all at once, found by search where the case is small."""
+        """Packings of all seats at once; a small case is searched exactly."""
         wants: list[pack.Want] = []
         owner: dict[str, tuple[tuple[float, str, int], str]] = {}
         seats = sorted(self._line, key=lambda seat: seat.decided)
@@ -352,7 +353,7 @@ class Occupancy:
         return dict(packings)
 
     def _found_for(self, placed: Placed) -> Packing:
-        """Where pods that no report has seen will be; what finds no room is left out."""
+        """Where unseen pods will be; pods without room are left out."""
         wants: list[pack.Want] = []
         set_of: dict[str, str] = {}
         for pods in placed.pods:
@@ -367,7 +368,7 @@ class Occupancy:
         return packing
 
     def _most_of(self, wants: list[pack.Want]) -> Packing:
-        """All of them together; else as many of each as fit beside the others."""
+        """A packing of all together; else of as many of each as fit, one set after another."""
         whole = pack.pack(self._room, wants)
         if isinstance(whole, pack.Packed):
             return whole.packing
@@ -382,7 +383,7 @@ class Occupancy:
         return packing
 
     def _wants(self, pods: PlacedPods, seen: Mapping[int, int]) -> Iterator[pack.Want]:
-        """The pods of a set that no report has seen, apart for each domain they were put in."""
+        """The unseen pods of a set, separately for each domain that was chosen for them."""
         missing = pods.count - sum(seen.values())
         if missing <= 0:
             return
@@ -420,7 +421,7 @@ def _share(seats: Iterable[Seat]) -> bool:
 
 
 def _is_part(requests: Request) -> bool:
-    """Whether it asks for a part of a device."""
+    """Whether a part of a device is requested."""
     return any("/" in resource and amount % DEVICE_UNITS for resource, amount in requests)
 
 
@@ -429,7 +430,7 @@ def _is_tied(placed: Placed) -> bool:
 
 
 def _size(placed: Placed) -> tuple[int, ...]:
-    """The largest pod first, by accelerators and then by everything else."""
+    """A sort key: the largest pod first, by accelerators, then by its largest amount."""
     return min(
         (
             (

@@ -1,13 +1,13 @@
 """How many pods of a shape fit where, and packings that prove it.
 
-For one pod set the answer is exact. Several that compete are placed one after the other, each by
-best fit, in two orders: largest pods first (by their largest share of what is free), then those
-with the least choice (the smallest ratio of what fits to what is wanted). Should both fail, a small
-case is searched exactly (see `search`). A packing is its own proof; a shortage says how many pods
-of which set were placed at most.
+For one pod set the answer is exact. Several sets are placed one after another by best fit, in two
+orders: largest pods first (by their largest share of what is free), then those with the least
+choice (the smallest ratio of pods that fit to pods wanted). If both fail, a small case is searched
+exactly (see `search`). A packing is its own proof; a shortage says how many pods of which set were
+placed at most.
 
-What is plainly impossible is refused by the total and the largest free amount of each resource,
-which are kept until the room changes.
+Obvious misfits are refused by the total and the largest free amount of each resource, which the
+room keeps up to date.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Short:
     name: str
     wanted: int
     placeable: int
-    is_bound: bool = False  # no more than so many, and perhaps fewer
+    is_bound: bool = False  # `placeable` is an upper bound
 
     @property
     def missing(self) -> int:
@@ -77,11 +77,11 @@ class Shortage:
     """Why there is no packing: the sets that fall short."""
 
     short: tuple[Short, ...]
-    domain: str = ""  # the domain that came nearest, where one had to hold the whole workload
+    domain: str = ""  # the nearest domain, where one must hold the whole workload
 
 
 def slots(room: Room, shape: Shape, mask: Mask | None = None) -> Amounts:
-    """How many pods of a shape fit on each node; `UNLIMITED` where it asks for nothing."""
+    """How many pods of a shape fit on each node; `UNLIMITED` if it requests nothing."""
     space = Space(room)
     column = np.zeros(len(room.cluster.nodes), dtype=np.int64)
     positions = space.candidates(shape.requests, mask)
@@ -100,7 +100,7 @@ def count(room: Room, shape: Shape, mask: Mask | None = None) -> int:
 
 
 def pack(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shortage:
-    """A packing of all sets; `domain`: a level of which one domain must hold them all."""
+    """A packing of all sets; `domain` names a level of which one domain must hold them all."""
     plain = _plainly_short(room, wants)
     if plain is not None:
         return plain
@@ -114,8 +114,8 @@ def pack(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shorta
 def pack_most(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shortage:
     """The packing of as many pods as possible, between `least` and `count` of each set.
 
-    All sets shrink together, as in Kueue's partial admission: step i of D, the sum of all that may
-    be given up, leaves count - floor((count - least) * i / D) of a set.
+    All sets shrink together, as in Kueue's partial admission: with D the sum of count - least over
+    all sets, step i of D leaves count - floor((count - least) * i / D) of a set.
     """
     full = pack(room, wants, domain)
     spare = [want.count - (want.count if want.least is None else want.least) for want in wants]
@@ -132,7 +132,7 @@ def pack_most(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | S
     best = pack(room, shrunk(total), domain)
     if isinstance(best, Shortage):
         return best
-    low, high = 1, total  # what fits is known of `high`
+    low, high = 1, total  # `high` is known to fit
     while low < high:
         middle = (low + high) // 2
         packed = pack(room, shrunk(middle), domain)
@@ -144,7 +144,7 @@ def pack_most(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | S
 
 
 def copies(room: Room, wants: Sequence[Want], most: int = UNLIMITED) -> int:
-    """How many times all of this can be packed together, up to `most`."""
+    """How many copies of all sets can be packed together, up to `most`."""
     for want in wants:
         if want.count > 0 and most > 0:
             most = min(most, count(room, want.shape, want.mask) // want.count)
@@ -167,7 +167,7 @@ def _times(want: Want, copies: int) -> Want:
 
 
 def _plainly_short(room: Room, wants: Sequence[Want]) -> Shortage | None:
-    """A refusal by what is free in total and on one node, without a look at nodes."""
+    """A shortage by the total and the largest free amount, without looking at nodes."""
     needed: dict[str, int] = {}
     for want in wants:
         if want.count <= 0:
@@ -222,7 +222,7 @@ def _place_all(space: Space, wants: Sequence[Want]) -> dict[str, Spot] | tuple[S
 
 
 def _in_order(space: Space, wants: Sequence[Want]) -> dict[str, Spot] | Short:
-    """Places one set after the other; what could not be placed is the answer if one can't."""
+    """Places one set after another; returns the shortage of the first that does not fit."""
     trial = space.copy() if len(wants) > 1 else space
     spots: dict[str, Spot] = {}
     for want in wants:
@@ -249,7 +249,7 @@ def _largest_first(space: Space, wants: Sequence[Want]) -> Sequence[Want]:
 
 
 def _in_one_domain(space: Space, wants: Sequence[Want], domain: str) -> Packed | Shortage:
-    """A packing inside one domain, trying those with the least room first."""
+    """A packing inside one domain, trying domains with the least room first."""
     index = level_index(space.room, domain)
     if index is None:
         return Shortage(short=tuple(_none(want) for want in wants if want.count > 0))
@@ -285,7 +285,7 @@ def _in_one_domain(space: Space, wants: Sequence[Want], domain: str) -> Packed |
 
 
 def _by_domain(space: Space, want: Want, level: Level) -> list[int]:
-    """How many pods of a set each domain holds, its own topology aside."""
+    """How many pods of a set each domain holds, ignoring the set's own topology."""
     positions = space.candidates(want.shape.requests, want.mask)
     pods = space.pods_at(want.shape.requests, positions)
     result: list[int] = sum_by(level.codes.take(positions), pods, len(level.names)).tolist()

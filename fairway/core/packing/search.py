@@ -1,9 +1,9 @@
-"""Exact search for a packing of several pod sets, where the case is small.
+"""Exact search for a packing of several pod sets in small cases.
 
 Small means at most `NODES` candidate nodes, and at most `PODS` pods or `CLASSES` classes of equal
-nodes. Every way to spread all sets but the last is tried, up to `WAYS` of them, one of each kind
-where nodes are alike; the last set is placed exactly each time. Fractions of devices are put where
-they fit most tightly even here, and what is only preferred counts for nothing.
+nodes. Every way to place all sets but the last is tried, up to `WAYS` of them; ways that differ
+only by equal nodes are tried once. The last set is placed exactly each time. Fractions of devices
+are placed by best fit here too. Preferred topology is ignored, except for the last set.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Node = tuple[int, int, object]  # position, pods it holds, class
 
 
 def search(space: Space, wants: Sequence[Want]) -> Spots | None:
-    """A packing of all sets, if the case is small and one exists."""
+    """A packing of all sets; None if the case is not small or no packing is found."""
     reach: set[int] = set()
     for want in wants:
         positions = space.candidates(want.shape.requests, want.mask)
@@ -54,7 +54,7 @@ def search(space: Space, wants: Sequence[Want]) -> Spots | None:
 
 
 class _Search:
-    """Counts the ways tried."""
+    """One search, which counts the ways tried."""
 
     def __init__(self) -> None:
         self._left = WAYS
@@ -137,7 +137,7 @@ def _is_sliced(level: Level, size: int, nodes: Sequence[_Node], counts: Mapping[
 def _spread(
     nodes: Sequence[_Node], count: int, last: Mapping[object, int]
 ) -> Iterator[dict[int, int]]:
-    """Ways to put a count of pods on nodes; of nodes alike, an earlier one gets no fewer."""
+    """Ways to put `count` pods on nodes; among equal nodes, an earlier one gets no fewer."""
     if count == 0:
         yield {}
         return
@@ -150,7 +150,7 @@ def _spread(
 
 
 def _classes(space: Space, wants: Sequence[Want], nodes: Sequence[int]) -> dict[int, object]:
-    """What makes nodes alike for these sets: what is free, who may come, and where they are."""
+    """The class of each node for these sets: free amounts, eligibility, domains and devices."""
     requests = sorted({request for want in wants for request in want.shape.requests})
     columns = [space.columns[name] for name, _ in requests if name in space.columns]
     tables = [

@@ -1,10 +1,10 @@
-"""Room in which one packing is tried out, and the best fit of one pod set in it.
+"""A scratch room for trying one packing, and the best fit of one pod set in it.
 
-A `Space` shares the columns of a Room until it first takes something. It answers where pods of a
-shape fit (`candidates`, `pods_at`) and chooses nodes for them (`choose`). The choice keeps whole
-nodes whole: nodes already in use come before whole ones, then those that are filled most tightly
-in the pod's leading resource, then those with less free, then the earlier position. Positions are
-in order of node names (the view sorts them), so ties go by name.
+A `Space` shares the columns of a Room until it first takes something. It finds where pods of a
+shape fit (`candidates`, `pods_at`) and chooses nodes for them (`choose`). The choice avoids
+fragmentation: nodes in use come before idle ones, then the tightest fit in the pod's leading
+resource, then less free, then the earlier position. Positions are in order of node names (the view
+sorts them), so ties are broken by name.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fairway.core.model import Request
 from fairway.core.nodes import Amounts, Bounds, Mask, Room
 from fairway.core.packing.devices import Devices, devices_of, move_pods, needs_devices, pods_on
 
-# Pods of a shape without requests that fit on a node: more than anybody asks for, and small enough
+# Pods of a shape without requests that fit on a node: more than any pod set has, and small enough
 # that sums over all nodes stay exact.
 UNLIMITED = 1 << 40
 _KEY_BITS = 30
-_FEW = 16  # so many single writes cost less than one with an array of positions
+_FEW = 16  # up to this many single writes cost less than one array write
 
 
 def bounds(room: Room, resource: str) -> tuple[int, int]:
@@ -35,7 +35,7 @@ def bounds(room: Room, resource: str) -> tuple[int, int]:
 
 
 def total_free(room: Room, resource: str) -> int:
-    """The total free amount alone, which costs less."""
+    """The total free amount only, which costs less."""
     known = room.bounds.get(resource)
     if known is None:
         known = room.bounds[resource] = Bounds(room.free.get(resource))
@@ -43,9 +43,9 @@ def total_free(room: Room, resource: str) -> int:
 
 
 def leading_resource(room: Room, request: Request) -> tuple[str, int]:
-    """What decides how tightly a pod fits: an accelerator, else its largest share of what is free.
+    """The request that decides how tightly a pod fits.
 
-    Without any request the name is empty.
+    An accelerator, else the largest share of what is free. The name is empty without any request.
     """
     best = ("", 0)
     best_key = (False, -1.0)
@@ -57,7 +57,7 @@ def leading_resource(room: Room, request: Request) -> tuple[str, int]:
 
 
 class Space:
-    """What would be free while a packing is tried."""
+    """What is free while a packing is tried."""
 
     __slots__ = ("_own", "_own_devices", "_untold", "columns", "devices", "room")
 
@@ -65,13 +65,13 @@ class Space:
         self.room = room
         self.columns: dict[str, Amounts] = dict(room.free)
         self.devices: dict[str, Devices] = {}
-        self._own: set[str] = set()  # resources of which the columns are our copies
-        self._own_devices: set[str] = set()  # and of which the devices are
-        # Whole devices that were taken while nobody had asked for a table of them.
+        self._own: set[str] = set()  # resources whose columns are our copies
+        self._own_devices: set[str] = set()  # resources whose devices are our copies
+        # Whole devices that were taken before a table of them was needed.
         self._untold: dict[str, list[tuple[int, Mapping[int, int]]]] = {}
 
     def copy(self) -> Space:
-        """Another space that starts from this one; this one takes nothing more while it lives."""
+        """A copy of this space; this one must take nothing while the copy is in use."""
         other = Space(self.room)
         other.columns = dict(self.columns)
         other.devices = dict(self.devices)
@@ -79,10 +79,10 @@ class Space:
         return other
 
     def filled(self, request: Request, mask: Mask | None, count: int) -> dict[int, int] | None:
-        """Nodes in use that one pod each fills in its leading resource, if there are enough.
+        """Nodes in use that one pod each fills in its leading resource; None if there are too few.
 
-        Where this answers, `choose` would answer the same (but for its rounding of amounts beyond
-        2**30): no node can be filled more tightly. It looks closely at far fewer nodes.
+        Where this returns nodes, `choose` would return the same (except for its rounding of
+        amounts beyond 2**30): no node can be filled more tightly. It examines far fewer nodes.
         """
         leads, amount = leading_resource(self.room, request)
         column = self.columns.get(leads)
@@ -167,7 +167,7 @@ class Space:
                 move_pods(self.devices[resource], position, amount, -count)
 
     def _devices(self, resource: str) -> Devices:
-        """The devices of a resource; what was taken before they were asked for is made up for."""
+        """The devices of a resource; subtracts what was taken before the table was needed."""
         own = self.devices.get(resource)
         untold = self._untold.pop(resource, None)
         if untold is None:
@@ -181,8 +181,8 @@ class Space:
         return devices
 
     def choose(self, request: Request, positions: Amounts, count: int) -> dict[int, int] | None:
-        """Nodes for so many pods out of candidates, or None if these do not hold as many."""
-        # Each candidate holds one pod at least; where that is not enough, their room decides.
+        """Nodes for `count` pods out of these candidates; None if they do not hold that many."""
+        # Each candidate holds at least one pod; their room is summed only where that is too few.
         if len(positions) < count and int(self.pods_at(request, positions).sum()) < count:
             return None
         resource, amount = leading_resource(self.room, request)
@@ -210,13 +210,13 @@ class Space:
 
 
 def _tightest(pods: list[int], is_whole: list[int], start: int, count: int) -> int:
-    """The node for the last pods: the one they fill most, of those not yet taken."""
+    """The node for the last pods: the tightest fit among nodes not yet taken."""
     enough = (at for at in range(start, len(pods)) if pods[at] >= count)
     return min(enough, key=lambda at: (is_whole[at], pods[at], at))
 
 
 def _smallest(key: Amounts, count: int) -> Amounts:
-    """Where the smallest keys are, in order; ties by position."""
+    """The positions of the `count` smallest keys, in order; ties by position."""
     if count >= len(key):
         return np.argsort(key, kind="stable")
     limit = np.partition(key, count - 1)[count - 1]

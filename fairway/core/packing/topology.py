@@ -1,18 +1,17 @@
-"""Topology domains: which pods must be, or would rather be, near to each other.
+"""Topology domains: which pods must, or preferably should, run close together.
 
-A cluster names its levels, outermost first, each with the node label that says in which domain of
-the level a node is. Domains nest: racks of the same name in two blocks are two domains, named
-"block/rack" where the value alone would not tell them apart. A node without the label of a level is
-outside every domain of it.
+A cluster names its levels, outermost first, each with the node label that gives the domain of a
+node. Domains nest: racks of the same name in two blocks are two domains, named "block/rack" where
+the value alone is ambiguous. A node without the label of a level is outside all its domains.
 
 - required: one domain of that level holds all pods of the set.
-- preferred: one domain of that level if possible, else of the next level outwards; failing that as
-  few outermost domains as possible; failing that any nodes.
-- slices: pods in groups of `slice_size`, each group whole inside one domain of `slice_level`; a
-  last group that is smaller needs room for a whole one.
+- preferred: one domain of that level if possible, else of the next outer level; else as few
+  outermost domains as possible; else any nodes.
+- slices: pods in groups of `slice_size`, each group within one domain of `slice_level`; a smaller
+  last group needs room for a whole one.
 
-Of the domains that hold everything the one with the least room is taken, then the first by name. On
-the way down to nodes the pods are put into as few domains of each level as possible.
+Among domains that hold all pods, the one with the least room is chosen, then the first by name. On
+the way down to nodes, the pods are put into as few domains of each level as possible.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ Chooser = Callable[[Amounts, int], "dict[int, int] | None"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Level:
-    """One level: the domain of each node (-1: outside), their names in order, what is around."""
+    """One level: the domain of each node (-1: outside), names in order, enclosing domains."""
 
     name: str
     codes: Codes
     names: tuple[str, ...]
-    parents: Codes  # domain of the level outwards of each domain; -1: none
+    parents: Codes  # the enclosing domain of each domain; -1: none
 
     def domain(self, position: int) -> str | None:
         code = int(self.codes[position])
@@ -45,7 +44,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Where the pods of one set go, and the domains that this was decided by."""
+    """Where the pods of one set go, and the domains that were chosen for them."""
 
     counts: dict[int, int]  # position of node -> pods
     level: str = ""
@@ -53,7 +52,7 @@ class Spot:
 
 
 def spot_of(level: Level | None, counts: dict[int, int]) -> Spot:
-    """A spot with its domains of a level named; nodes outside them all are not."""
+    """A spot with the pods per domain of a level; nodes outside all domains are left out."""
     if level is None:
         return Spot(counts=counts)
     by_domain: dict[int, int] = {}
@@ -65,14 +64,14 @@ def spot_of(level: Level | None, counts: dict[int, int]) -> Spot:
 
 
 def levels_of(room: Room) -> tuple[Level, ...]:
-    """The levels of a room's cluster, outermost first; made when first asked for."""
+    """The levels of a room's cluster, outermost first; computed on first use."""
     if room.levels is None:
         room.levels = _levels(room.cluster)
     return room.levels
 
 
 def level_index(room: Room, name: str) -> int | None:
-    """The level of this name; or, as others name levels, the one told by this node label."""
+    """The index of the level with this name, else of the level with this node label."""
     for index, level in enumerate(levels_of(room)):
         if level.name == name:
             return index
@@ -93,7 +92,7 @@ def _levels(cluster: Cluster) -> tuple[Level, ...]:
             )
             continue
         order = sorted(range(len(column.values)), key=column.values.__getitem__)
-        # One entry more, so that code -1 (no label) stays what it is.
+        # One extra entry, so that code -1 (no label) stays -1.
         rank = np.full(len(order) + 1, -1, dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         names = tuple(column.values[number] for number in order)
@@ -102,7 +101,7 @@ def _levels(cluster: Cluster) -> tuple[Level, ...]:
 
 
 def _nest(name: str, codes: Codes, names: tuple[str, ...], outer: Level | None) -> Level:
-    """A level inside another: values that occur in two outer domains are two domains."""
+    """A level inside another: a value that occurs in two outer domains is two domains."""
     if outer is None:
         return Level(
             name=name, codes=codes, names=names, parents=np.full(len(names), -1, dtype=np.int32)
@@ -159,7 +158,7 @@ class Placer:
         return held // self._size if index == self._slice else held
 
     def most(self, index: int | None) -> int:
-        """The most pods in one domain of a level; without a level, anywhere."""
+        """The most pods in one domain of a level; without a level, in total."""
         if self._topology.slice_level and self._slice is None:
             return 0
         if index is None and self._slice is None:
@@ -177,7 +176,7 @@ class Placer:
         return -(-count // self._size) if self._in_slices(index) else count
 
     def in_one(self, index: int, count: int) -> Spot | None:
-        """All pods in one domain of a level."""
+        """All pods in one domain of a level; None if no domain holds them."""
         held = self.room_in(index)
         need = self._units(index, count)
         if not len(held) or int(held.max()) < need:
@@ -185,7 +184,7 @@ class Placer:
         return self._down(index, _fewest(held, need), count)
 
     def preferring(self, index: int | None, count: int) -> Spot | None:
-        """All pods in one domain of a level or of one outwards, else in as few as possible."""
+        """All pods in one domain of a level, else of an outer one, else in as few as possible."""
         if index is not None:
             for outwards in range(index, -1, -1):
                 spot = self.in_one(outwards, count)
@@ -204,7 +203,10 @@ class Placer:
         return None if counts is None else Spot(counts=counts)
 
     def _down(self, index: int, shares: list[tuple[int, int]], count: int) -> Spot | None:
-        """Pods for units given to domains of a level, which names the domains of the answer."""
+        """Nodes for the units given to each domain of a level.
+
+        The spot names domains of this level or of the slice level, whichever is further in.
+        """
         counts: dict[int, int] = {}
         named = max(index, self._slice or 0)
         for domain, units in shares:
@@ -217,13 +219,13 @@ class Placer:
         return spot_of(self._levels[named], counts)
 
     def _inside(self, index: int, domain: int, count: int) -> dict[int, int] | None:
-        """Nodes of one domain for so many pods, by as few domains of each level as possible."""
+        """Nodes of one domain for `count` pods, in as few domains of each level as possible."""
         if index + 1 < len(self._levels):
             inner = self._levels[index + 1]
             held = np.where(inner.parents == domain, self.room_in(index + 1), 0)
             need = self._units(index + 1, count)
-            # Nodes that have the outer label and not the inner are in no domain further in; where
-            # they are needed, the nodes are chosen without a further look at domains.
+            # Nodes with the outer label but not the inner one are in no inner domain. Where they
+            # are needed, nodes are chosen regardless of inner domains.
             if int(held.sum()) >= need:
                 counts: dict[int, int] = {}
                 for further, units in _fewest(held, need):
@@ -240,16 +242,16 @@ class Placer:
 
 
 def sum_by(codes: Codes, amounts: Amounts, count: int) -> Amounts:
-    """Sums of amounts by code, for so many codes; what has code -1 is left out."""
-    # Shifted by one, so that what is outside every domain is counted apart and dropped.
+    """Sums of amounts for each of `count` codes; amounts with code -1 are left out."""
+    # Shifted by one, so that code -1 has a sum of its own, which is dropped.
     summed = np.bincount(codes + 1, weights=amounts, minlength=count + 1)[1:]
     return summed.astype(np.int64)
 
 
 def _fewest(held: Amounts, need: int) -> list[tuple[int, int]]:
-    """As few domains as possible for a need that they hold together: (domain, units).
+    """As few domains as possible that together hold `need` units: (domain, units).
 
-    The largest are filled first, and the last is the smallest that holds the rest.
+    The largest are filled first; the last is the smallest that holds the rest.
     """
     result: list[tuple[int, int]] = []
     left = held.copy()
@@ -296,7 +298,7 @@ def place(
 
 
 NO_TOPOLOGY = Topology()
-# More pods than anybody has room for, and than sums of `space.UNLIMITED` reach.
+# More pods than fit anywhere, and than sums of `space.UNLIMITED` reach.
 _TOO_MANY = 1 << 62
 
 
@@ -337,7 +339,7 @@ def place_one(space: Space, want: Want) -> Spot | int:
 
 
 def most_of(space: Space, want: Want) -> int:
-    """How many pods of a set could be placed, whatever it wants."""
+    """How many pods of a set could be placed, regardless of its count."""
     request = want.shape.requests
     positions = space.candidates(request, want.mask)
     pods = space.pods_at(request, positions)

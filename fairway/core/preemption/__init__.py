@@ -1,1 +1,1 @@
-"""Preemption: whom a workload may preempt, and the least harmful victims."""
+"""Preemption: which workloads may be preempted, and the least harmful set of victims."""

@@ -1,11 +1,12 @@
 """Preemption: the smallest acceptable set of victims for one workload in one cluster.
 
-A workload may lack quota, room on nodes, or both. Quota alone can be given back by victims in any
-cluster; where nodes are scarce, all victims have pods in this cluster, on nodes that the workload
-could use. `legality` says who may be a victim, `victims` finds the set, and here both are asked.
+A workload may lack quota, room on nodes, or both. If it lacks only quota, victims may run in any
+cluster. If it lacks room, every victim has pods in this cluster, and is on nodes that the workload
+could use or holds quota that it lacks. `rules` says which workloads may be victims, and
+`victim_search` finds the set.
 
-Everything tried is undone: the ledger is the same before and after. With an empty name of a
-cluster there are none, and quota alone decides.
+Every trial is undone: the ledger is the same before and after. An empty cluster name means that
+the fleet has no clusters, and quota alone decides.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Harm = tuple[int, int, int, str, tuple[tuple[int, str], ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Victim:
-    """One who must go, and by which rule."""
+    """A workload to preempt, and the rule that allows it."""
 
     key: str
     code: Code
@@ -39,7 +40,7 @@ class Victim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Victims:
-    """Who must go so that a workload fits, and where it then goes."""
+    """The workloads to preempt so that another fits, and where it is then placed."""
 
     cluster: str
     assignment: Assignment
@@ -48,7 +49,7 @@ class Victims:
     harm: Harm
 
     def remove(self, planning: PlanningRound) -> None:
-        """Gives back the quota and the nodes of the victims, in the ledger."""
+        """Releases the quota and the nodes of the victims in the ledger."""
         for victim in self.victims:
             take_away(
                 planning.snapshot, planning.ledger, planning.snapshot.facts.workloads[victim.key]
@@ -58,7 +59,7 @@ class Victims:
 def find_victims(
     planning: PlanningRound, request: PlacementRequest, cluster: str
 ) -> Victims | None:
-    """The least harmful set of victims that lets a workload start; none where there is none."""
+    """The least harmful set of victims that lets a workload start; None if no set does."""
     workload, assignment = request.workload, request.assignment
     if not planning.ledger.tree.is_usable(workload.queue):
         return None
@@ -94,7 +95,7 @@ def find_victims(
 def _missing(
     planning: PlanningRound, workload: Workload, usage: Usage
 ) -> dict[FlavorResource, int] | None:
-    """What quota is short of; none where no victims can ever make it enough."""
+    """The missing quota; None if no victims can ever make it enough."""
     tree, queue = planning.ledger.tree, workload.queue
     missing: dict[FlavorResource, int] = {}
     for pair, amount in sorted(usage.items()):
@@ -102,7 +103,7 @@ def _missing(
             return None
         short = amount - tree.available(queue, pair)
         if not workload.preemptible and tree.covers(queue, pair[1]):
-            # What can't be preempted must not borrow: others would never get theirs back.
+            # A workload that cannot be preempted must not borrow: the quota could not be reclaimed.
             own = tree.subtree_quota(queue, pair)
             if amount > own:
                 return None
@@ -119,7 +120,7 @@ def _by_quota(
     usage: Usage,
     missing: Mapping[FlavorResource, int],
 ) -> Found | None:
-    """Victims wherever they run, where only quota is short. Asked once for all clusters."""
+    """Victims in any cluster, where only quota is short. Searched once for all clusters."""
     if not missing:
         return None
     mark, items = planning.ledger.mark(), tuple(sorted(usage.items()))
@@ -148,7 +149,7 @@ def _by_nodes(
     missing: Mapping[FlavorResource, int],
     place: tuple[str, Sequence[pack.Want], str],
 ) -> Found | None:
-    """Victims in one cluster, on nodes that the workload could use or with quota that it lacks."""
+    """Victims in one cluster, on nodes that the workload could use or with quota it lacks."""
     cluster, wants, domain = place
     holders, room = holders_of(planning), planning.ledger.rooms[cluster]
     suspects = sorted(suspects, key=_by_loss)

@@ -1,15 +1,18 @@
-"""How many pods there could be room for at most, if some holders left their nodes.
+"""Upper bounds on how many pods fit once some holders have left their nodes.
 
-First where victims may be found at all. A workload that may preempt within its own queue only has
-few holders to look at; what each gives back bounds how many more pods fit: on each node, for the
-scarcest resource, what is given back divided by what a pod needs, and one more for the rest that
-was there. A cluster that lacks more pods than that is not searched, nor is one of which no node
-would be large enough if it were empty.
+The first bound says which clusters to search for victims. A workload that may preempt only within
+its own queue has few candidates, and what their pods free bounds how many more pods fit. Each pod
+that leaves a node makes room for at most
 
-Then a bound before any packing: each pod set is counted alone, by whole nodes and without regard
-to topology. What a candidate frees on nodes that it has for itself is counted once and for all;
-only nodes with several candidates are looked at anew for each set of them. For one pod set without
-topology the bound is exact.
+    1 + max over resources of floor(amount freed / amount that a pod needs)
+
+The 1 is for the remainder that was already free. A cluster that lacks more pods than this is not
+searched. Nor is a cluster whose nodes would be too small even if they were empty.
+
+The second bound is applied before any packing. Each pod set is counted alone, node by node, and
+topology is ignored. What a candidate frees on nodes without other candidates is counted once; nodes
+that candidates share are counted again for each set. For one pod set without topology the bound is
+exact.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from fairway.core.preemption.holders import Foot, holders_of, may_yield
 
 
 def stands_on_any(wants: Sequence[Want], room: Room, foot: Foot) -> bool:
-    """Whether a holder is on a node that some pods could use, with something that they need."""
+    """Whether a holder uses a resource that the pods need, on a node that they could use."""
     for want in wants:
         mask = room.cluster.nodes.ready if want.mask is None else want.mask
         for name, _ in want.shape.requests:
@@ -39,7 +42,7 @@ def stands_on_any(wants: Sequence[Want], room: Room, foot: Foot) -> bool:
 
 
 class _Pods:
-    """One pod set, and what candidates free for it."""
+    """One pod set, and the room that candidates free for it."""
 
     __slots__ = ("alone", "amounts", "free", "missing", "now", "shared")
 
@@ -52,7 +55,8 @@ class _Pods:
         mask = room.cluster.nodes.ready if want.mask is None else want.mask
         slots = self._slots(columns, mask)
         self.missing = want.count - int(slots.sum())
-        # What each candidate frees where it is alone, and what it gives back where it is not.
+        # For each candidate: pods gained on nodes that it does not share with other candidates,
+        # and the amounts that it frees on nodes that it shares.
         self.alone: list[int] = []
         self.shared: list[dict[int, list[int]]] = []
         self.free: dict[int, list[int]] = {}
@@ -84,7 +88,7 @@ class _Pods:
         return slots
 
     def gained(self, chosen: Iterable[int]) -> int:
-        """How many more pods there is room for when these candidates are gone."""
+        """How many more pods fit when these candidates are gone."""
         total = 0
         given: dict[int, list[int]] = {}
         for number in chosen:
@@ -113,7 +117,7 @@ def _column(room: Room, name: str) -> Amounts:
 
 
 class Ground:
-    """The nodes of one cluster, as far as candidates are on them."""
+    """The nodes of one cluster that candidates use."""
 
     def __init__(self, room: Room, wants: Sequence[Want], feet: Sequence[Foot]) -> None:
         every = np.concatenate([foot.positions for foot in feet])
@@ -123,13 +127,13 @@ class Ground:
         self._short = [pod for pod in self._pods if pod.missing > 0]
 
     def allows(self, chosen: Sequence[int]) -> bool:
-        """Whether there may be room when these candidates are gone; False is certain."""
+        """Whether the pods may fit when these candidates are gone; False is certain."""
         return all(pods.gained(chosen) >= pods.missing for pods in self._short)
 
     def bundles(self, allowed: Sequence[int], losses: Sequence[int]) -> list[tuple[int, ...]]:
-        """Candidates that free something together: one alone, or the cheapest on one node.
+        """Candidates that free room together: one alone, or the cheapest on one node.
 
-        Those that free most for what is lost come first.
+        Ordered by pods gained for the work lost, the most first.
         """
         result: dict[tuple[int, ...], float] = {}
 
@@ -158,13 +162,13 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Behind:
-    """What those of a queue hold who may ever have to yield."""
+    """What the preemptible workloads of a queue hold."""
 
-    placed: Sequence[tuple[int, Placed]]  # with the priority of its workload
+    placed: Sequence[tuple[int, Placed]]  # with the priority of the workload
     clusters: tuple[str, ...]
-    places: Amounts  # of these clusters among all
-    pods: Amounts  # in each of them
-    largest: dict[str, int]  # what a single pod of theirs gives back at most, by resource
+    places: Amounts  # position of each of these clusters among all
+    pods: Amounts  # in each of these clusters
+    largest: dict[str, int]  # the most that any one of their pods frees, by resource
 
 
 def clusters_to_search(
@@ -172,7 +176,7 @@ def clusters_to_search(
     request: PlacementRequest,
     names: Sequence[str],
 ) -> Sequence[str]:
-    """The clusters in which there may be victims; in the others there are none for certain."""
+    """The clusters that may have victims; the others certainly have none."""
     workload, form, assignment = request.workload, request.form, request.assignment
     rules = planning.queue(workload).preemption
     if rules.reclaim == "Never" and rules.within_queue == "Never":
@@ -186,7 +190,7 @@ def clusters_to_search(
         return names
     behind = _behind(planning, workload.queue)
     fits_quota = planning.ledger.tree.fits(workload.queue, request.usage)
-    # First as if all of the queue had to yield, and each of their pods were their largest.
+    # First a rough bound: as if all of them were preempted, and each pod were the largest.
     missing = planning.stock.chance(assignment, form).missing(behind.places) if fits_quota else None
     if missing is not None:
         most = [_more(behind.largest, pod_set.shape.requests) for pod_set in form.pod_sets]
@@ -242,7 +246,7 @@ def _gather(planning: PlanningRound, placed: Sequence[tuple[int, Placed]]) -> Be
 
 
 def _gains(placed: Iterable[Placed], form: Form) -> dict[str, list[int]]:
-    """For each cluster, how many more pods of each set there may be room for at most."""
+    """For each cluster, an upper bound on how many more pods of each set fit."""
     result: dict[str, list[int]] = {}
     for placement in placed:
         gains = result.setdefault(placement.cluster, [0] * len(form.pod_sets))
@@ -254,5 +258,5 @@ def _gains(placed: Iterable[Placed], form: Form) -> dict[str, list[int]]:
 
 
 def _more(given: dict[str, int], needed: Request) -> int:
-    """How many more pods fit on a node that gets so much back."""
+    """An upper bound on how many more pods fit on a node on which `given` is freed."""
     return 1 + max((given.get(name, 0) // amount for name, amount in needed), default=0)

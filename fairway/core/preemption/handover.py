@@ -1,13 +1,14 @@
-"""What victims leave: it may be given away at once, but only to those who wait until it is there.
+"""Handover: quota and nodes of victims go to heirs, which wait until the victims are gone.
 
-A victim goes on using its nodes and its quota until it is confirmed gone. Whoever takes of them in
-the same plan waits for that: the one for whom it yields, and those who come after and take what is
-left over. A victim may itself have been waiting for others to be gone; then so does its heir.
+A victim uses its nodes and its quota until it is confirmed gone. Every workload that takes some of
+them in the same plan is its heir and waits for that: the preemptor, and later workloads that take
+what the preemptor leaves. If a victim was itself waiting for earlier victims, its heir waits for
+these as well.
 
-Victim and heir never run at the same time, so the quota of both is charged once: in queues that
-they share, the larger of the two. Else the next who preempts would look for more victims than it
-needs. An heir that runs already, or may have begun to, is charged beside its victims all the same:
-what of it is new can't be told apart.
+A victim and its heir never run at the same time, so a queue that both are charged to is charged for
+the larger of the two, not for the sum. Otherwise the next preemptor would look for more victims
+than it needs. An heir that runs already, or may have started, is charged in full beside its
+victims: which part of its usage is new is not known.
 """
 
 from __future__ import annotations
@@ -31,31 +32,34 @@ Charges = dict[str, dict[FlavorResource, int]]  # by queue
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """An amount that a victim still has and an heir waits for."""
+    """An amount that a victim still holds and an heir waits for."""
 
-    victim: str  # the queue of each
-    heir: str
+    victim: str  # queue of the victim
+    heir: str  # queue of the heir
     heir_key: str
     pair: FlavorResource
     amount: int
 
 
 class Rebates:
-    """What is given back in a snapshot, kept up as workloads come and go."""
+    """Quota charged for both a victim and its heir, subtracted from the tree of a snapshot.
+
+    It is updated as workloads come and go.
+    """
 
     def __init__(self) -> None:
-        self._heirs: dict[str, dict[str, None]] = {}  # victim -> who waits or waited for it
+        self._heirs: dict[str, dict[str, None]] = {}  # victim -> its heirs
         self._given: Charges = {}
-        self._leaving: Charges = {}  # all that is about to be given back
+        self._leaving: Charges = {}  # usage of everything that is being released
 
     def add(self, workload: Workload) -> None:
-        """A workload has come, or changed."""
+        """Adds a workload that is new or has changed."""
         for key, _ in _victims(workload):
             self._heirs.setdefault(key, {})[workload.key] = None
         self._count(workload, 1)
 
     def drop(self, workload: Workload) -> None:
-        """A workload is gone, or about to change."""
+        """Drops a workload that is gone or is about to change."""
         for key, _ in _victims(workload):
             heirs = self._heirs.get(key, {})
             heirs.pop(workload.key, None)
@@ -76,13 +80,13 @@ class Rebates:
             del self._leaving[queue]
 
     def take_back(self, tree: Tree) -> None:
-        """Before charges change: what is given back hangs on all of them."""
+        """Charges the rebates again, before any charge changes: they depend on all charges."""
         for queue, usage in self._given.items():
             tree.charge(queue, usage)
         self._given = {}
 
     def give(self, tree: Tree, workloads: Mapping[str, Workload]) -> None:
-        """Once everything is charged."""
+        """Subtracts the rebates from the tree, once everything is charged."""
         if not self._heirs:
             return
         leaving = (
@@ -99,7 +103,7 @@ class Rebates:
                 tree.charge(queue, {pair: -amount for pair, amount in usage.items()})
 
     def let_go(self, ledger: Ledger) -> None:
-        """Within a trial: everything that leaves is gone."""
+        """Within a trial, treats everything that is being released as gone."""
         for queue, usage in self._leaving.items():
             ledger.release(queue, usage)
         for queue, usage in self._given.items():
@@ -109,10 +113,10 @@ class Rebates:
 def inheritances(
     heirs: Sequence[Workload], workloads: Mapping[str, Workload]
 ) -> Iterator[Inherited]:
-    """What heirs wait for, of each of their victims that is still there.
+    """The amounts that heirs wait for, of each of their victims that is still there.
 
-    All take from victims of their own queue first. What a victim got later, and leaves as well, is
-    no concern of theirs.
+    Heirs take from victims of their own queue first. Attempts of a victim that are later than the
+    one that an heir waits for are ignored.
     """
     left = {
         key: [(placement.attempt, usage_of(placement)) for placement in workloads[key].releasing]
@@ -139,7 +143,7 @@ def _take(
     queues: tuple[str, str],
     key: str,
 ) -> Iterator[Inherited]:
-    """What is needed and there; both become less by it."""
+    """Takes what is both left and needed, and subtracts it from both."""
     for pair, amount in left.items():
         part = min(amount, needs.get(pair, 0))
         if part > 0:
@@ -149,10 +153,10 @@ def _take(
 
 
 def overlap(tree: Tree, parts: Iterable[Inherited]) -> Charges:
-    """What heirs are charged too much beside those whose places they wait for, by queue.
+    """What queues are charged too much for heirs and the victims that they wait for, by queue.
 
-    Each queue is charged for the victims or for their heir, whichever is more there: a queue that
-    keeps quota to itself passes on less to those above than it is charged itself.
+    Each queue is charged for the victims or for their heir, whichever is more at that queue: a
+    queue with a lending limit passes less usage on to its parent than it is charged itself.
     """
     result: Charges = {}
     for key, of_heir in groupby(parts, key=_by_heir):
@@ -176,14 +180,14 @@ def overlap(tree: Tree, parts: Iterable[Inherited]) -> Charges:
 
 
 def _meeting(tree: Tree, heir: str, victims: Sequence[str]) -> list[str]:
-    """The queues in which an heir and one of its victims are both charged, from below."""
+    """The queues in which an heir and one of its victims are both charged, from the leaf up."""
     paths = {queue: (queue, *tree.ancestors(queue)) for queue in (heir, *victims)}
     shared = {name for victim in victims for name in paths[victim]}
     return [name for name in paths[heir] if name in shared]
 
 
 def _less(tree: Tree, queue: str, pair: FlavorResource, gone: Sequence[tuple[str, int]]) -> int:
-    """What a queue would be charged without these."""
+    """What a queue would be charged without these amounts."""
     for name, amount in gone:
         tree.charge(name, {pair: -amount})
     usage = tree.usage_of(queue, pair)
@@ -206,32 +210,32 @@ def _victims(workload: Workload) -> tuple[tuple[str, int], ...]:
 
 
 def _is_to_come(heir: Workload) -> bool:
-    """Whether nothing of it can run yet."""
+    """Whether no part of an heir can run yet."""
     held = heir.held
     return held is not None and held.started_at is None and not held.has_begun
 
 
 def _turn(heir: Workload) -> tuple[int, float, str]:
-    """Those with the fewest victims first: they have no others to inherit from."""
+    """Order of heirs: those with the fewest victims first, since they have fewer to take from."""
     return (len(_victims(heir)), heir.held.decided_at if heir.held else 0.0, heir.key)
 
 
 class Leaving:
-    """The victims of one plan, and who has taken what of theirs."""
+    """The victims of one plan, and which of them the current workload must wait for."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._nodes: dict[str, dict[int, list[str]]] = {}  # cluster -> position -> victims there
         self._quota: dict[str, Usage] = {}  # by victim
         self._total: Charges = {}  # of all victims
-        self._awaited: dict[str, None] = {}  # by whom the planner looks at, in order
+        self._awaited: dict[str, None] = {}  # by the current workload, in order
 
     def turn_to(self, workload: Workload) -> None:
-        """From now on this one takes; it waits on for those it waited for already."""
+        """Makes a workload the current one; it still waits for its earlier victims."""
         self._awaited = dict.fromkeys(self._still_here(workload))
 
     def add(self, victim: Workload, usage: Usage) -> None:
-        """One has to go, for the one who takes now."""
+        """Adds a victim of the current workload."""
         self._awaited[victim.key] = None
         self._quota[victim.key] = usage
         of_queue = self._total.setdefault(queue_of(victim), {})
@@ -246,7 +250,10 @@ class Leaving:
     def take(
         self, ledger: Ledger, queue: str, usage: Usage, cluster: str, packing: Packing
     ) -> None:
-        """Somebody is about to be charged, and to put pods on nodes."""
+        """Notes which victims the current workload takes quota or nodes from.
+
+        Called before it is charged.
+        """
         if not self._quota:
             return
         nodes = self._nodes.get(cluster, {})
@@ -257,14 +264,14 @@ class Leaving:
         self._awaited.update(dict.fromkeys(self._whose_quota(ledger, queue, needs)))
 
     def awaited(self) -> tuple[str, ...]:
-        """Whom the one who took must wait for."""
+        """The victims that the current workload must wait for."""
         result = dict(self._awaited)
         for key in self._awaited:
             result.update(dict.fromkeys(self._still_here(self._snapshot.facts.workloads[key])))
         return tuple(result)
 
     def _whose_quota(self, ledger: Ledger, queue: str, needs: Usage) -> Iterable[str]:
-        """Those without whose quota it would not be enough; who is waited for does not count."""
+        """The victims whose quota is needed; those that are awaited already are left out."""
         others = [
             key
             for key, usage in self._quota.items()
@@ -276,7 +283,7 @@ class Leaving:
             for name, usage in self._total.items():
                 ledger.charge(name, usage)
             if ledger.tree.fits(queue, needs):
-                return ()  # beside all of them
+                return ()  # it fits with the quota of all victims still charged
         with ledger.trial():
             for key in others:
                 ledger.charge(self._queue_of(key), self._quota[key])

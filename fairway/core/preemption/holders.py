@@ -1,12 +1,12 @@
-"""Who holds what, as preemption looks at it: usage, work that would be lost, nodes.
+"""Holders: the workloads that may be victims, with their usage, nodes and the work they would lose.
 
-Worked out once for a plan, since many workloads ask the same questions about the same holders. A
-holder that may never be a victim (not preemptible, or leaving already) is not among them.
+They are gathered once per plan, since many workloads ask about the same holders. A workload that
+can never be a victim (not preemptible, or being released) is left out.
 
-Work lost is the time since the start, or since the last checkpoint where the workload saves its
-state by itself; nothing where it saves when asked; of a sweep, only that of the tasks that run. It
-weighs what the workload uses: an accelerator counts as much as a hundred CPUs. Everything is in
-whole numbers, so that sums have no order.
+Work lost is the time since the start; the time since the last checkpoint, if the workload saves its
+state by itself; zero, if it saves when asked; for a sweep, only the time of the tasks that run. It
+is weighted by what the workload uses: an accelerator counts as much as a hundred CPUs. Losses are
+whole numbers, so that sums do not depend on their order.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _ACCELERATOR_IN_CPUS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Foot:
-    """Where the pods of one holder are in one cluster, and what they use there."""
+    """The nodes that the pods of one holder are on in one cluster, and what they use there."""
 
     positions: Amounts
-    used: Mapping[str, Amounts]  # of each resource, at each of the positions
+    used: Mapping[str, Amounts]  # by resource, at each of the positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Holder:
-    """A workload that holds something, and might be a victim."""
+    """A workload that holds a claim and may be a victim."""
 
     workload: Workload
     key: str
@@ -53,11 +53,11 @@ class Holder:
     usage: Mapping[FlavorResource, int]
     lost_seconds: float
     loss: int  # thousandths of a second, weighted by what it uses
-    held_seconds: float  # since its pods ran, or since it was decided where they do not yet
+    held_seconds: float  # since its pods started, or since it was admitted if they have not
 
 
 class Holders:
-    """All who hold something, by queue and by cluster."""
+    """All holders, by queue and by cluster."""
 
     def __init__(self, planning: PlanningRound) -> None:
         snapshot = planning.snapshot
@@ -66,18 +66,18 @@ class Holders:
             planning.ledger.tree, Rules(remembers=snapshot.facts.settings.half_life_seconds > 0)
         )
         self._of_queue: dict[str, list[Holder]] = {}
-        self._near: dict[str, list[str]] = {}  # by the root of their tree
+        self._near: dict[str, list[str]] = {}  # queues by the root of their tree
         self._by_key: dict[str, Holder | None] = {}
         self._in_cluster: dict[str, list[Holder]] = {}
         self._feet: dict[tuple[str, str], Foot] = {}
-        self.behind: dict[str, Behind] = {}  # kept by `yielding`
-        self.rivals: dict[tuple[str, str], object] = {}  # kept by `legality`
-        # What was last found where quota alone decides: it is the same in every cluster.
-        # (mark of the ledger, workload, usage, what was found)
+        self.behind: dict[str, Behind] = {}  # used by `freed_bounds`
+        self.rivals: dict[tuple[str, str], object] = {}  # used by `rules`
+        # The last result where quota alone decides: it is the same in every cluster.
+        # (mark of the ledger, workload, usage, result)
         self.last: tuple[object, Workload, object, object] | None = None
 
     def queues_near(self, queue: str) -> list[str]:
-        """The queues of the same tree of which somebody holds something, by name."""
+        """The queues of the same tree whose workloads hold something, by name."""
         if not self._near:
             for name in sorted(self._snapshot.holding):
                 self._near.setdefault(self._root_of(name), []).append(name)
@@ -87,14 +87,14 @@ class Holders:
         return (queue, *self._snapshot.tree.ancestors(queue))[-1]
 
     def of_queue(self, queue: str) -> list[Holder]:
-        """Those of a queue, by key."""
+        """The holders of a queue, by key."""
         holders = self._of_queue.get(queue)
         if holders is None:
             holders = self._of_queue[queue] = self._known(self._snapshot.holding.get(queue, ()))
         return holders
 
     def _known(self, keys: Iterable[str]) -> list[Holder]:
-        """The holders of these keys; who may never be a victim is left out."""
+        """The holders with these keys; workloads that can never be victims are left out."""
         holders: list[Holder] = []
         for key in keys:
             if key not in self._by_key:
@@ -105,7 +105,7 @@ class Holders:
         return holders
 
     def in_cluster(self, cluster: str, queue: str = "") -> list[Holder]:
-        """Those with pods in a cluster, by key; with a queue, those of that queue."""
+        """The holders with pods in a cluster, by key; if a queue is given, only those of it."""
         if queue:
             held = self._snapshot.packings
             return [holder for holder in self.of_queue(queue) if (holder.key, cluster) in held]
@@ -128,14 +128,14 @@ class Holders:
 
 
 def holders_of(planning: PlanningRound) -> Holders:
-    """The holders of a plan, gathered when first asked for."""
+    """The holders of a plan, gathered on first use."""
     if planning.holders is None:
         planning.holders = Holders(planning)
     return planning.holders
 
 
 def take_away(snapshot: Snapshot, ledger: Ledger, workload: Workload) -> None:
-    """Gives back the quota and the nodes of a holder, in the ledger."""
+    """Releases the quota and the nodes of a holder in the ledger."""
     assert workload.held is not None
     clusters: dict[str, None] = {}
     for placed in workload.held.placed:
@@ -147,14 +147,14 @@ def take_away(snapshot: Snapshot, ledger: Ledger, workload: Workload) -> None:
 
 
 def free_nodes(snapshot: Snapshot, ledger: Ledger, workload: Workload, cluster: str) -> None:
-    """Gives back the nodes of a holder in one cluster."""
+    """Releases the nodes of a holder in one cluster."""
     packing = snapshot.packings.get((workload.key, cluster))
     if packing:
         ledger.give_back(cluster, packing, _requests(workload, cluster))
 
 
 def lost_seconds(workload: Workload, now: float) -> float:
-    """The work that is lost if the workload must stop now."""
+    """The work that is lost if the workload is stopped now."""
     if workload.held is None or workload.held.started_at is None or workload.saves_when_asked:
         return 0.0
     ran = max(0.0, now - workload.held.started_at)
@@ -172,7 +172,7 @@ def lost_seconds(workload: Workload, now: float) -> float:
 
 
 def may_yield(workload: Workload) -> bool:
-    """Whether a workload that holds something may be a victim at all."""
+    """Whether a workload holds something and can be a victim at all."""
     return workload.held is not None and workload.preemptible and not workload.releasing
 
 
@@ -233,12 +233,13 @@ def _foot(packing: Packing, requests: Mapping[str, Request]) -> Foot:
 def lost_of_tasks(
     ran: float, *, before: float, running: int, over: int, task_seconds: float | None
 ) -> float:
-    """What is lost of a sweep that must stop: how long each task that runs has run, on average.
+    """The work lost if a sweep is stopped: the average time that its running tasks have run.
 
-    When each began is not known. In each of the `running` places one task followed another in all
-    of the time, that of `before` included: `over` of them to their end, and those that run now for
-    half as long as a whole one. Hence running * time = (over + running / 2) * task, and what runs
-    now has run for task / 2. None has run for longer than the attempt, nor than a task takes.
+    When each task started is not known. In each of the `running` slots one task followed another
+    all the time, that of earlier attempts (`before`) included: `over` tasks ran to their end, and
+    those that run now are assumed to be half done. Hence
+    running * time = (over + running / 2) * task, and a running task has run for task / 2. No task
+    has run longer than this attempt, nor longer than a task takes.
     """
     if not over or not running:
         return ran

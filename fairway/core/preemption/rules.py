@@ -1,23 +1,28 @@
-"""Whom a workload may preempt: the rules, for one preemptor and what it contests.
+"""Preemption rules: which workloads one preemptor may preempt, given what it contests.
 
-The same queue: by the queue's rule for priority and age. Age alone is no reason to borrow more than
-before: what is borrowed would be taken back, and the younger come again.
+Same queue: by the queue's rule for priority and age. Against a victim of equal priority the queue
+must not borrow more than before: the borrowed quota would be reclaimed, and the younger workload
+would be admitted again.
 
-Other queues of the tree: those that borrow on something contested, at the queue and at each queue
-above it below the common ancestor, by the preemptor's rule for reclaim. Then, with fair share, the
-preemptor stays within its nominal quota or passes a test of shares, compared just below the common
-ancestor; without fair share, some queue from the preemptor's up to there holds it within its own
-quota, or it may preempt while it borrows. Nobody is preempted before the minimum run time, nor
-where a queue protects what is within its nominal quota.
+Other queues of the tree, by the preemptor's rule for reclaim: the victim's queue, and each queue
+above it below the common ancestor, must borrow something that is contested. In addition:
 
-Whether a set of victims is legal is asked of exactly that set: each victim is judged as the last to
-go, with all others gone and the preemptor in. So the order of removal does not matter, and a set
-that was reduced is judged anew. Nobody may be able to strike back: if a victim came again at that
-state, or its side has a smaller one waiting, the rules must not let it preempt the preemptor.
+- with fair share, the preemptor stays within the nominal quota of its queue, or passes a test of
+  shares, which are compared just below the common ancestor;
+- without fair share, some queue from the preemptor's up to just below the common ancestor has quota
+  of its own for it, or the preemptor may preempt while it borrows.
 
-Peace in the end: one that was preempted itself preempts only less urgent ones, unless its queue
-takes back its own. So nobody takes from equals twice without having got in by other means, and
-left to itself a fleet comes to rest.
+No workload is preempted before the minimum run time, nor if its queue protects usage within nominal
+quota.
+
+The rules are applied to exactly the set of victims: each victim is judged as the last to leave,
+with all others gone and the preemptor admitted. So the order of removal does not matter, and a set
+that was reduced is judged again. No victim may be able to strike back: if it came again in that
+state, or a smaller workload waits on its side, the rules must not let it preempt the preemptor.
+
+Preemption terminates: a workload that was preempted preempts only workloads of lower priority,
+unless it stays within the quota of its own queue. So no workload preempts its equals twice without
+having been admitted by other means in between, and a fleet without new events comes to rest.
 """
 
 from __future__ import annotations
@@ -33,12 +38,12 @@ from fairway.core.quota.order import SHARE_TESTS, Contest, Share
 from fairway.core.quota.shares import Added, reaching_parent
 from fairway.core.quota.tree import Node
 
-# Waiting workloads of the other side that are looked at, as to whether one could strike back.
+# How many waiting workloads of the other side are checked for whether they could strike back.
 _LOOKS: Final = 64
 
 
 class Rival:
-    """Another queue of the tree: both paths up to just below the common ancestor."""
+    """Another queue of the same tree: both paths up to just below the common ancestor."""
 
     __slots__ = ("ours", "theirs")
 
@@ -85,15 +90,15 @@ class PreemptionCase:
             if (cell := node.cell(pair)).is_limited
         )
 
-    # Who might be a victim in some set.
+    # Which holders may be victims in some set.
 
     def suspects(self, holders: Iterable[Holder]) -> list[Holder]:
-        """Those whom no rule protects, whatever else is removed."""
+        """The holders that no rule protects, whatever else is removed."""
         result = [holder for holder in holders if self._may_be(holder)]
         return self._with_a_chance(result) if result else result
 
     def looks_at(self, queue: str) -> bool:
-        """Whether some workload of a queue might be a victim at all."""
+        """Whether any workload of a queue may be a victim at all."""
         if queue == self._node.name:
             return self._rules.within_queue != "Never"
         rival = self._rival(queue)
@@ -145,7 +150,7 @@ class PreemptionCase:
                 )
 
     def _rival(self, queue: str) -> Rival | None:
-        """How the paths of both queues meet; none: it is in another tree, or no rule reaches it."""
+        """Both paths to the common ancestor; None: another tree, or no rule reaches the queue."""
         if self._rules.reclaim == "Never":
             return None
         key = (self._node.name, queue)
@@ -169,7 +174,7 @@ class PreemptionCase:
     def _borrows(self, holder: Holder, *, adds: bool) -> bool:
         """Whether the holder's queue, and each above it on its side, borrows what is contested.
 
-        `adds`: as if the holder, which is gone, were still there.
+        With `adds` the usage of the holder, which was removed, is counted again.
         """
         rival = self._rival(holder.queue)
         if rival is None:
@@ -180,7 +185,7 @@ class PreemptionCase:
         return _are_all_over(added, rival.theirs)
 
     def _is_protected(self, queue: Queue, holder: Holder, added: Usage) -> bool:
-        """Whether its queue keeps it safe: all that it uses is within nominal quota."""
+        """Whether its queue protects a holder: all that it uses is within nominal quota."""
         if not queue.preemption.protect_within_nominal:
             return False
         node = self._planning.ledger.tree.node(queue.name)
@@ -189,7 +194,7 @@ class PreemptionCase:
         return all(cell.usage + more <= cell.subtree for cell, more in cells if cell.is_limited)
 
     def _with_a_chance(self, holders: list[Holder]) -> list[Holder]:
-        """Those who would be legal if everything else were at its best for the preemptor."""
+        """The holders that are legal victims in the best case for the preemptor."""
         rivals = [holder for holder in holders if holder.queue != self.workload.queue]
         if not rivals:
             return holders
@@ -235,9 +240,9 @@ class PreemptionCase:
     # Whether a set is legal.
 
     def judge(self, victims: Sequence[Holder]) -> list[Code] | None:
-        """Why each of these may be preempted; none where one may not.
+        """Why each victim may be preempted; None if one of them may not.
 
-        The ledger must be as it would be: all of them gone, the preemptor charged.
+        The ledger must be in the final state: all victims gone, the preemptor charged.
         """
         codes = []
         for victim in victims:
@@ -279,7 +284,7 @@ class PreemptionCase:
         return Code.PREEMPTED_FOR_FAIR_SHARE
 
     def _is_outdone(self, rival: Rival) -> bool:
-        """Whether one that waits on the other side, left with less, could strike back at once."""
+        """Whether a workload that waits on the other side could strike back at once."""
         snapshot, looks = self._planning.snapshot, _LOOKS
         below = [rival.theirs[-1]]
         for node in below:
@@ -296,17 +301,17 @@ class PreemptionCase:
         return False
 
     def _borrows_more(self) -> bool:
-        """Whether the queue borrows more with the preemptor, charged already, than it did."""
+        """Whether the queue borrows more now, with the preemptor charged, than before."""
         return any(
             (cell := self._node.cell(pair)).usage > max(cell.subtree, before)
             for pair, before in self._before.items()
         )
 
     def _is_entitled(self, rival: Rival) -> bool:
-        """Whether the preemptor, charged already, is within what its side owns.
+        """Whether the preemptor, which is charged already, is within the quota of its side.
 
-        With fair share that is its own queue; above it, shares say the same. Without, it is any
-        queue up to just below the common ancestor.
+        With fair share that is the quota of its own queue; above it, shares say the same. Without
+        fair share it is the quota of any queue up to just below the common ancestor.
         """
         nodes = rival.ours[:1] if self._is_fair else rival.ours
         return any(
@@ -315,7 +320,7 @@ class PreemptionCase:
         )
 
     def _strikes_back(self, other: Workload, queue: str, usage: Usage) -> bool:
-        """Whether another that came, or came again, could preempt the preemptor."""
+        """Whether another workload, if it came now, could preempt the preemptor."""
         ours, rules = self.workload, self._queues[queue].preemption
         if (
             queue == ours.queue
@@ -346,7 +351,7 @@ class PreemptionCase:
         return any(test(contest) for test in self._tests)
 
     def _would_contest(self, queue: str, usage: Usage, rival: Rival) -> dict[FlavorResource, int]:
-        """What one that came would contest: where nodes are scarce, all that it uses."""
+        """What such a workload would contest: where nodes are scarce, all that it uses."""
         tree, node = self._planning.ledger.tree, rival.theirs[0]
         return {
             pair: amount
@@ -357,7 +362,7 @@ class PreemptionCase:
 
 
 def _while_borrowing(rules: PreemptionRules, ours: Workload, theirs: Workload) -> bool:
-    """Whether a workload that has to borrow may preempt another, by priority."""
+    """Whether a workload that must borrow may preempt another, by priority."""
     most = rules.while_borrowing_priority_max
     return (
         rules.while_borrowing == "LowerPriority"
@@ -367,7 +372,7 @@ def _while_borrowing(rules: PreemptionRules, ours: Workload, theirs: Workload) -
 
 
 def _are_all_over(added: Added, path: Sequence[Node]) -> bool:
-    """Whether each queue of a path uses more than its quota of something, with what is added."""
+    """Whether each queue of a path exceeds its own quota of something, with what is added."""
     for position, _ in enumerate(path):
         if not any(cell.usage + more > cell.subtree for cell, more in added):
             return False
@@ -377,7 +382,7 @@ def _are_all_over(added: Added, path: Sequence[Node]) -> bool:
 
 
 def _is_within(added: Added, path: Sequence[Node]) -> bool:
-    """Whether some queue of a path has quota of its own for all that is added."""
+    """Whether some queue of a path has enough quota of its own for all that is added."""
     for position, _ in enumerate(path):
         if all(cell.usage + more <= cell.subtree for cell, more in added):
             return True

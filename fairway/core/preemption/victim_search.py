@@ -1,16 +1,16 @@
 """The search for the least harmful set of victims.
 
-Sets compare by the highest priority in them, then by the work lost, then by their number, then by
-name. So priorities are gone through from the lowest, and below each the sets in the order of work
-lost: the first that is enough and legal is the best. Up to twelve candidates all sets are reachable
-this way; what cannot be enough, even with all that could still join, is left out by bounds. Beyond
-twelve only so many sets are looked at; then one is put together by worth, node by node, and reduced
-until nobody is in it in vain.
+Sets are compared by the highest priority in them, then by work lost, then by size, then by name. So
+the search goes through priorities from the lowest, and at each level through sets in order of work
+lost: the first set that is sufficient and legal is the best. With up to twelve candidates every set
+can be reached; bounds prune sets that cannot be sufficient even with all that could still join.
+With more than twelve, a limited number of sets is tried. Then a set is built greedily, by quota and
+room freed per work lost, and reduced until every member is needed.
 
-A set is enough when the quota fits and, where nodes are scarce, a packing exists. It is legal when
-the rules hold for exactly this set. Everybody in it must be needed for it to be enough: nobody goes
-only so that another may be preempted. Such a one could come back at once, and what it made legal
-would be undone, for ever.
+A set is sufficient if the quota fits and, where nodes are scarce, a packing exists. It is legal if
+the rules hold for exactly this set. Every member must be needed for the set to be sufficient: no
+workload is preempted only to make another preemption legal. It could come back at once and undo
+what it made legal, and so on for ever.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from fairway.core.preemption.holders import Holder, free_nodes
 from fairway.core.preemption.rules import PreemptionCase
 
 EXACT: Final = 12  # candidates among which the best set is always found
-_LOOKS: Final = 120  # sets looked at among more candidates, before one is put together
-_REPAIRS: Final = 4  # how often a set that was put together may turn out to be illegal
+_LOOKS: Final = 120  # sets tried among more candidates, before one is built greedily
+_REPAIRS: Final = 4  # attempts to build a set greedily: the result may be illegal
 
 Chosen = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Victims that are enough and legal, the least work lost first."""
+    """A set of victims that is sufficient and legal, the least work lost first."""
 
     victims: tuple[Holder, ...]
     codes: tuple[Code, ...]
@@ -46,7 +46,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """Where nodes are scarce: the cluster, and what must find room there."""
+    """Where nodes are scarce: the cluster, and the pods that must fit there."""
 
     cluster: str
     wants: Sequence[pack.Want]
@@ -55,7 +55,7 @@ class Nodes:
 
 
 class Search:
-    """Candidates, and what they must make room for."""
+    """The candidates, and what they must make room for."""
 
     def __init__(
         self,
@@ -71,13 +71,13 @@ class Search:
         self._losses = [candidate.loss for candidate in candidates]
         self._nodes = nodes
         self._missing = list(missing.values())
-        self._illegal: list[frozenset[int]] = []  # enough, but not legal: nor is what has more
+        self._illegal: list[frozenset[int]] = []  # sufficient, but illegal; so is any superset
         self._gives = [
             [candidate.usage.get(pair, 0) for pair in missing] for candidate in candidates
         ]
 
     def best(self) -> Found | None:
-        """The least harmful set; none where no set will do."""
+        """The least harmful set; None if no set is sufficient and legal."""
         everybody = tuple(range(len(self._candidates)))
         priorities = [candidate.workload.priority for candidate in self._candidates]
         for level in sorted(set(priorities)):
@@ -102,7 +102,7 @@ class Search:
     # In order of work lost.
 
     def _by_loss(self, allowed: Chosen, looks: int | None) -> Iterator[Chosen]:
-        """The sets that may be enough, the least work lost first, then the fewest."""
+        """Sets that may be sufficient, the least work lost first, then the smallest."""
         rest = self._rest_of(allowed)
         heap: list[tuple[int, int, Chosen]] = [(self._losses[allowed[0]], 1, (0,))]
         while heap and looks != 0:
@@ -111,7 +111,7 @@ class Search:
             chosen = tuple(allowed[place] for place in places)
             last = places[-1]
             if not self._gives_enough(chosen[:-1], rest[last]):
-                continue  # whatever else joins, or comes in place of the last, is not enough
+                continue  # not sufficient, whatever joins or replaces the last one
             if self._may_do(chosen):
                 yield chosen
             elif self._nodes and not self._nodes.ground.allows((*chosen[:-1], *allowed[last:])):
@@ -123,7 +123,7 @@ class Search:
                 heappush(heap, (instead, number, (*places[:-1], last + 1)))
 
     def _rest_of(self, allowed: Chosen) -> list[list[int]]:
-        """What all candidates from a place on give together."""
+        """What all candidates from each position on release together."""
         rest = [[0] * len(self._missing)]
         for number in reversed(allowed):
             rest.append([a + b for a, b in zip(rest[-1], self._gives[number], strict=True)])
@@ -133,7 +133,7 @@ class Search:
     # Bounds.
 
     def _gives_enough(self, chosen: Chosen, more: Sequence[int] | None = None) -> bool:
-        """Whether quota may be enough: what is given back covers what is missing."""
+        """Whether quota may be enough: the amounts released cover the amounts missing."""
         for place, missing in enumerate(self._missing):
             given = more[place] if more is not None else 0
             for number in chosen:
@@ -147,10 +147,10 @@ class Search:
             self._nodes is None or self._nodes.ground.allows(chosen)
         )
 
-    # Trying.
+    # Trials.
 
     def _try(self, chosen: Chosen) -> Found | None:
-        """The set, if it is enough and legal; one that is merely enough is written down."""
+        """The set, if it is sufficient and legal; a sufficient but illegal set is remembered."""
         if any(item.issubset(chosen) for item in self._illegal):
             return None
         codes = self._judge(chosen)
@@ -168,7 +168,7 @@ class Search:
         return Found(victims=victims, codes=tuple(codes), packed=packed)
 
     def _is_enough(self, chosen: Chosen) -> bool:
-        """Whether the preemptor fits when all of these are gone, legal or not."""
+        """Whether the preemptor fits when these candidates are gone, legal or not."""
         with self._planning.ledger.trial():
             self._release(chosen)
             if not self._fits():
@@ -176,7 +176,7 @@ class Search:
         return self._nodes is None or self._pack(chosen) is not None
 
     def _judge(self, chosen: Chosen) -> list[Code] | None:
-        """Why each may be preempted; empty where one may not, none where quota does not fit."""
+        """Why each may be preempted; empty if one may not, None if quota does not fit."""
         with self._planning.ledger.trial():
             self._release(chosen)
             if not self._fits():
@@ -201,9 +201,9 @@ class Search:
             self._planning.ledger.release(queue, usage)
 
     def _settle(self) -> None:
-        """As it will be: the preemptor is in, and all who are on their way out have gone.
+        """Brings the ledger to its final state: the preemptor charged, all releases finished.
 
-        A queue that only borrows with those has nothing to give back.
+        A queue that borrows only because of usage that is being released has nothing to give back.
         """
         self._planning.ledger.charge(self._case.workload.queue, self._case.usage)
         self._planning.snapshot.rebates.let_go(self._planning.ledger)
@@ -218,10 +218,10 @@ class Search:
             packed = pack.pack(planning.ledger.rooms[nodes.cluster], nodes.wants, nodes.domain)
         return packed if isinstance(packed, pack.Packed) else None
 
-    # Beyond twelve.
+    # More candidates than `EXACT`.
 
     def _put_together(self, allowed: Chosen) -> Found | None:
-        """A good set: gathered by worth until it is enough, then reduced."""
+        """A good set: gathered by worth until it is sufficient, then reduced."""
         for _ in range(_REPAIRS):
             chosen = self._gather(allowed)
             if chosen is None:
@@ -235,7 +235,7 @@ class Search:
         return None
 
     def _gather(self, allowed: Chosen) -> Chosen | None:
-        """The first so many, by worth, that are enough: more of them never are less."""
+        """The shortest prefix, by worth, that is sufficient; a longer one always is as well."""
         order = list(dict.fromkeys(number for some in self._by_worth(allowed) for number in some))
         if self._nodes is None:
             return self._gather_quota(order)
@@ -252,7 +252,7 @@ class Search:
         return tuple(sorted(order[:high]))
 
     def _gather_quota(self, order: Sequence[int]) -> Chosen | None:
-        """The same where quota alone decides: one after the other goes until it fits."""
+        """The same where quota alone decides: releases one after the other until it fits."""
         ledger, chosen = self._planning.ledger, []
         with ledger.trial():
             for number in order:
@@ -263,7 +263,7 @@ class Search:
         return None
 
     def _keep_by_quota(self, chosen: Chosen, order: Sequence[int]) -> Chosen:
-        """The set without those whose quota is not needed."""
+        """The set without candidates whose quota is not needed."""
         ledger, kept = self._planning.ledger, set(chosen)
         with ledger.trial():
             self._release(chosen)
@@ -286,13 +286,13 @@ class Search:
         return [*bundles, *needs_quota, *((number,) for number in alone)]
 
     def _worth(self, number: int) -> float:
-        """How much of the missing quota it gives back, for what is lost."""
+        """The part of the missing quota that a candidate releases, per work lost."""
         gives = zip(self._gives[number], self._missing, strict=True)
         part = sum(min(1.0, given / missing) for given, missing in gives)
         return part / (1 + self._losses[number])
 
     def _reduce(self, chosen: Chosen) -> Chosen:
-        """The set without those who are in it in vain, the most harmful left out first."""
+        """The set without candidates that are not needed; the most harmful are dropped first."""
         order = sorted(
             chosen,
             key=lambda number: (
@@ -305,7 +305,7 @@ class Search:
         if self._nodes is None:
             return self._keep_by_quota(chosen, order)
         size = max(1, len(order) // 2)
-        while True:  # many at a time first, then one by one
+        while True:  # first many at a time, then one by one
             for start in range(0, len(order), size):
                 some = set(order[start : start + size])
                 fewer = tuple(number for number in chosen if number not in some)
@@ -317,7 +317,7 @@ class Search:
             size = max(1, min(size, len(order)) // 2)
 
     def _illegal_of(self, chosen: Chosen) -> Chosen:
-        """Those of a set who may not be in it."""
+        """The members of a set that may not be preempted; the last one if each alone may."""
         with self._planning.ledger.trial():
             self._release(chosen)
             self._settle()

@@ -1,8 +1,8 @@
-"""Nodes of elastic pools that nobody needs, in the order in which they should be given back.
+"""Idle nodes of elastic pools, in the order in which they should be given back.
 
-A node is idle while no pod of a claim is on it, seen there or taken to be, and none that no claim
-accounts for. First to go are nodes of the clusters that policies turn to last, and of those the
-dearest.
+A node is idle while it has no pods: neither pods of a claim, reported or assumed there, nor pods
+without a claim. Nodes of the clusters that policies use last go first, and among those the most
+expensive.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from fairway.core.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """A node on which nothing is."""
+    """A node of an elastic pool without pods."""
 
     cluster: str
     pool: str
     node: str
-    is_settled: bool  # whether all that is claimed in the cluster has its place without it
+    is_settled: bool  # whether every claim in the cluster has its nodes without this one
 
 
 def idle_nodes(snapshot: Snapshot) -> tuple[Idle, ...]:
-    """Idle nodes of elastic pools, the first to go first."""
+    """Idle nodes of elastic pools, in the order in which to give them back."""
     groups = _groups(snapshot)
     result: list[tuple[tuple[int, int, str, str, str], Idle]] = []
     for name, cluster in snapshot.facts.clusters.items():
@@ -47,7 +47,7 @@ def idle_nodes(snapshot: Snapshot) -> tuple[Idle, ...]:
 
 
 def _groups(snapshot: Snapshot) -> dict[str, int]:
-    """The place of each cluster in the groups of policies; the best, where there are several."""
+    """The position of each cluster in the groups of policies; the first, if it has several."""
     groups: dict[str, int] = {}
     for policy in snapshot.facts.policies.values():
         for place, group in enumerate(policy.groups):
@@ -67,7 +67,7 @@ def _used(snapshot: Snapshot, cluster: Cluster) -> np.typing.NDArray[np.bool_]:
 
 
 def _is_settled(snapshot: Snapshot, cluster: str) -> bool:
-    """Whether nobody who holds, or waits to hold, something there might need another node."""
+    """Whether no claim and no reservation in the cluster may need another node."""
     for key in snapshot.holders.get(cluster, ()):
         workload = snapshot.facts.workloads[key]
         packing = snapshot.packings.get((key, cluster)) or {}

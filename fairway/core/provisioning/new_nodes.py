@@ -1,10 +1,10 @@
 """How many new nodes of an elastic pool make a workload fit.
 
-New nodes are tried as positions after the existing ones: position `len(cluster.nodes) + i` is the
-i-th new node. They have the pool's labels. For a level that these do not name, the nodes of one
-unit of more than one node are taken to come as one domain of their own (a TPU slice comes whole),
-called "pool+number"; single nodes are then outside every domain. A node is its own domain of the
-host name's level.
+New nodes take the positions after the existing ones: position `len(cluster.nodes) + i` is the i-th
+new node. They have the labels of the pool. For a topology level that these labels do not name, the
+nodes of a unit of several nodes form one domain of their own (a TPU slice comes whole), named
+"pool+number"; nodes of a unit of one node are outside every domain of that level. At the level of
+the host name each node is its own domain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOST_NAME = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grown:
-    """A packing on existing and new nodes, and how many new ones it needs."""
+    """A packing on existing and new nodes, and how many new nodes it needs."""
 
     packed: Packed
     new_nodes: int
@@ -41,12 +41,12 @@ def pack_with_new_nodes(
 ) -> Grown | Shortage:
     """The packing that needs the fewest new nodes, in whole units of the pool.
 
-    `left` is how many nodes the pool can still have, `takes` says of each want whether a new node
-    is eligible for it (`eligibility.pool_takes`).
+    `left` is how many more nodes the pool can provide. `takes` says for each want whether a new
+    node is eligible for it (`eligibility.pool_takes`).
     """
     most = left - left % pool.unit
     if not any(want.topology.slice_level for want in wants):
-        # A node a pod is always enough, but whole slices may need nodes that stay empty.
+        # One node per pod is always enough, unless slices need nodes that stay empty.
         pods = sum(want.count for want, ok in zip(wants, takes, strict=True) if ok)
         units = -(-pods // pool.unit)
         most = min(most, units * pool.unit)
@@ -80,7 +80,7 @@ def _mask(room: Room, want: Want, nodes: int, most: int) -> Mask:
 
 
 def grown_room(room: Room, pool: Pool, count: int) -> Room:
-    """A room as if a pool had so many nodes more. Only labels of the topology are kept."""
+    """The room with `count` more nodes of a pool. Only topology labels are kept."""
     cluster = room.cluster
     amounts = dict(pool.shape)
     resources = sorted({*room.free, *amounts})
@@ -130,14 +130,14 @@ def _labels(
     if column is None:
         column = LabelColumn(codes=np.full(existing, -1, dtype=np.int32), values=())
     known = {value: code for code, value in enumerate(column.values)}
-    # One entry more, so that code -1 (no label) stays what it is.
+    # The extra last entry maps code -1 (no label) to itself.
     recoded = [*(known.setdefault(value, len(known)) for value in added.values), -1]
     codes = np.array(recoded, dtype=np.int32)[added.codes]
     return LabelColumn(codes=np.concatenate((column.codes, codes)), values=tuple(known))
 
 
 def _more_devices(devices: Devices, amount: int, count: int) -> Devices:
-    """Devices of new nodes, all of them whole, after those of the existing ones."""
+    """The devices of the existing nodes, followed by those of new nodes, all unused."""
     number = -(-amount // devices.size)
     width = max(devices.free.shape[1], number)
     free = np.zeros((len(devices.free) + count, width), dtype=np.int64)

@@ -1,8 +1,8 @@
-"""New nodes: which elastic pool of a cluster, and how many nodes of it, would hold a workload.
+"""New nodes: which elastic pool of a cluster, and how many of its nodes, make a workload fit.
 
-Pools are tried from the cheapest. What is left of a pool counts its most, what it has, its stock,
-the provider's quota, and what this plan asked of it before. A pool that may be out of stock is used
-only as a last resort.
+Pools are tried from the cheapest. The nodes left in a pool are limited by its maximum size, its
+stock and the provider's quota, less the nodes that it has and those that this plan has asked for.
+A pool that may be out of stock is used only as a last resort.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Provisioned:
     pool: str
     count: int
     packed: pack.Packed  # on existing and new nodes
-    on_existing: pack.Packed  # the part of it that takes room that is there already
+    on_existing: pack.Packed  # the part that is on existing nodes
 
 
 @dataclass(frozen=True, slots=True)
 class NoNodes:
-    """Why no pool gives nodes."""
+    """Why no pool provides nodes."""
 
     reason: Reason
     has_passed_over: bool = False  # a pool was not asked, since it may be out of stock
@@ -45,7 +45,7 @@ def find_pool(
     *,
     is_last_resort: bool = False,
 ) -> Provisioned | NoNodes:
-    """The cheapest pool whose nodes would make a request fit, or why there is none."""
+    """The cheapest pool whose nodes make a request fit, or why there is none."""
     place, form, option = planning.cluster(cluster), request.form, request.assignment
     if not place.pools:
         return NoNodes(no_pool(cluster))
@@ -90,7 +90,7 @@ def find_pool(
 def most_on_new_nodes(
     cluster: str, counts: Sequence[int], nodes_for: Callable[[int], Provisioned | NoNodes]
 ) -> tuple[int, Provisioned] | NoNodes:
-    """The largest of some counts, in order, that new nodes of a pool can hold, and those nodes."""
+    """The largest of `counts`, which ascend, that fits on new nodes of a pool, and those nodes."""
     best: tuple[int, Provisioned] | NoNodes = NoNodes(no_pool(cluster))
     low, high = 0, len(counts) - 1
     while low <= high:

@@ -1,9 +1,10 @@
-"""Lost work against money: what preempting and provisioning cost, where a policy weighs prices.
+"""The price of preempting and of provisioning, for policies that weigh one against the other.
 
-    preempting costs     run time that victims lose x the price of what they use
-    provisioning costs   price of the new nodes x the time they are needed
+    price of preempting    = run time that victims lose x price of what they use
+    price of provisioning  = price of the new nodes x time for which they are needed
 
-Both in nanos of the fleet's currency. What has no price is not worth weighing: the ladder decides.
+Both are in nanos of the fleet's currency. If either price is unknown, nothing is weighed, and the
+order of the ladder decides.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from fairway.core.preemption.find import Victims
 from fairway.core.provisioning.pools import Provisioned
 
 _HOUR = 3600
-# How long new nodes are taken to be needed by a workload that does not say how long it runs.
+# For how long new nodes are needed by a workload that gives neither an estimate nor a limit.
 _RUN_SECONDS = 3600
 
 
 def price_of_loss(planning: PlanningRound, victims: Victims) -> int | None:
-    """What the victims' lost run time was worth."""
+    """The price of the run time that the victims lose; None if nothing of it has a price."""
     total = 0
     for victim in victims.victims:
         held = planning.snapshot.facts.workloads[victim.key].held
@@ -37,7 +38,7 @@ def price_of_loss(planning: PlanningRound, victims: Victims) -> int | None:
 def price_of_nodes(
     planning: PlanningRound, workload: Workload, cluster: str, nodes: Provisioned
 ) -> int | None:
-    """What the new nodes cost for as long as they are needed."""
+    """The price of the new nodes for as long as they are needed; None if it is not known."""
     pool = next(pool for pool in planning.cluster(cluster).pools if pool.name == nodes.pool)
     if pool.price_nanos is None:
         return None

@@ -1,1 +1,1 @@
-"""Whose turn it is, and at whose expense: the quota tree, fair shares, flavors, limits."""
+"""Quota: the quota tree, fair shares and the order of queues, flavors, limits."""

@@ -1,11 +1,11 @@
-"""Which kind of capacity: the flavors that a queue offers a workload, in the order to try them.
+"""The flavors that a queue offers a workload, in the order to try them.
 
-A resource group of a queue lists flavors; all resources of the group come from one of them. A form
-of a workload then has a list of assignments: one flavor for each group and pod set. They are tried
-in the queue's order, all pod sets on the same flavor where that suits them all.
+A resource group of a queue lists flavors; all resources of the group come from one of them. So a
+form of a workload has a list of assignments: one flavor for each group and pod set. They are tried
+in the queue's order. All pod sets get the same flavor where one suits them all.
 
-A queue without groups of its own uses those of the nearest queue above that has some. A resource
-that no group covers has no flavor and no quota.
+A queue without groups of its own uses those of the nearest ancestor that has some. A resource that
+no group covers has no flavor and no quota.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fairway.core.model import (
 )
 from fairway.core.packing.eligibility import tolerates
 
-# Combinations of flavors over groups and pod sets that are looked at for one form.
+# The most combinations of flavors over groups and pod sets that are tried for one form.
 ASSIGNMENTS_MAX = 64
 
 
@@ -37,24 +37,24 @@ class Assignment:
 
     flavors: Mapping[str, Mapping[str, str]]  # pod set -> resource -> flavor
     names: tuple[str, ...]  # the flavors used, in order of groups
-    form: Form | None = field(default=None, compare=False)  # that it was made for
+    form: Form | None = field(default=None, compare=False)  # the form it was made for
     full: Mapping[FlavorResource, int] = field(default_factory=dict, compare=False)
-    # what all pods of that form are charged; not to be written to
+    # the charge of all pods of that form; read-only
 
     def usage(
         self, counts: Mapping[str, int], shapes: Mapping[str, Shape]
     ) -> dict[FlavorResource, int]:
-        """What so many pods of each set are charged."""
+        """The charge of `counts` pods of each set."""
         return _charge(self.flavors, counts, shapes)
 
     def full_usage(self, form: Form) -> Mapping[FlavorResource, int]:
-        """What all pods of a form are charged."""
+        """The charge of all pods of a form."""
         if form is self.form:
             return self.full
         return _charge(self.flavors, *_needs(form))
 
     def kinds(self, pod_set: str) -> tuple[str, ...]:
-        """The flavors of a pod set, each once, by name."""
+        """The flavors of a pod set, each once, sorted by name."""
         return tuple(sorted(set(self.flavors[pod_set].values())))
 
     def flavors_of(self, pod_set: str) -> tuple[tuple[str, str], ...]:
@@ -62,7 +62,7 @@ class Assignment:
 
 
 def _needs(form: Form) -> tuple[dict[str, int], dict[str, Shape]]:
-    """How many pods each set of a form has, and of which shape."""
+    """The count and the shape of each pod set of a form."""
     return (
         {pod_set.name: pod_set.count for pod_set in form.pod_sets},
         {pod_set.name: pod_set.shape for pod_set in form.pod_sets},
@@ -84,7 +84,7 @@ def _charge(
 
 
 def groups_of(queue: Queue, above: Sequence[Queue]) -> tuple[ResourceGroup, ...]:
-    """The resource groups in force for a queue: its own, else the nearest above."""
+    """The resource groups in force for a queue: its own, else those of the nearest ancestor."""
     for other in (queue, *above):
         if other.groups:
             return other.groups
@@ -94,7 +94,7 @@ def groups_of(queue: Queue, above: Sequence[Queue]) -> tuple[ResourceGroup, ...]
 def assignments(
     form: Form, groups: Sequence[ResourceGroup], flavors: Mapping[str, Flavor]
 ) -> list[Assignment]:
-    """Every assignment that suits a form, in the order to try them."""
+    """The first `ASSIGNMENTS_MAX` assignments that suit a form, in the order to try them."""
     wanted = [(group, _askers(group, form)) for group in groups]
     wanted = [(group, askers) for group, askers in wanted if askers]
     choices = [list(_choices(group, askers, form, flavors)) for group, askers in wanted]
@@ -117,7 +117,7 @@ def assignments(
 
 
 def _askers(group: ResourceGroup, form: Form) -> list[PodSet]:
-    """The pod sets that ask for a resource of a group."""
+    """The pod sets that request a resource of a group."""
     return [
         pod_set
         for pod_set in form.pod_sets
@@ -128,7 +128,7 @@ def _askers(group: ResourceGroup, form: Form) -> list[PodSet]:
 def _choices(
     group: ResourceGroup, askers: list[PodSet], form: Form, flavors: Mapping[str, Flavor]
 ) -> Iterator[Mapping[str, str]]:
-    """Flavors for the pod sets of one group: one for all first, then mixed ones."""
+    """Flavors for the pod sets of one group: one for all; mixed only where none suits all."""
     allowed = [
         name
         for name in group.flavors
@@ -149,8 +149,8 @@ def _choices(
 def misfit(shape: Shape, flavor: Flavor) -> str:
     """Why a flavor does not suit a shape; empty where it does.
 
-    The taints of the flavor must be tolerated; the shape's selector and affinity must agree with
-    the flavor's labels, as far as they speak of the same keys.
+    The taints of the flavor must be tolerated. The shape's selector and affinity must agree with
+    the flavor's labels where they name the same keys.
     """
     tolerations = (*shape.tolerations, *flavor.tolerations)
     for taint in flavor.node_taints:
@@ -168,7 +168,7 @@ def misfit(shape: Shape, flavor: Flavor) -> str:
 
 
 def _may_hold(term: NodeTerm, labels: Mapping[str, str]) -> bool:
-    """Whether a term can hold on a node with these labels, whatever others it has."""
+    """Whether a term can hold on a node with these labels, whatever other labels it has."""
     for expression in term.match_expressions:
         if expression.key not in labels:
             continue

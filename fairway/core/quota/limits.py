@@ -1,8 +1,8 @@
-"""Limits beside quota: how many claims a queue may have, and what one user may have in it.
+"""Limits beside quota: how many claims a queue may have, and what one user may hold in it.
 
-Both hold for a queue and everything below it, so a workload meets the limits of its queue and of
-all queues above. Of a queue's limits for users the first that names the user counts, else the first
-for everyone; each user is limited alone.
+A limit covers a queue and all queues below it, so a workload is subject to the limits of its queue
+and of every ancestor. Among the user limits of a queue, the first that names the user applies, else
+the first that names no users. Each user is limited separately.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fairway.core.quota.tree import Tree
 
 
 def limit_of(queue: Queue, user: str) -> UserLimit | None:
-    """The limit that a queue sets to a user."""
+    """The user limit of a queue that applies to a user; None where there is none."""
     everyone: UserLimit | None = None
     for limit in queue.user_limits:
         if user in limit.users:
@@ -25,7 +25,7 @@ def limit_of(queue: Queue, user: str) -> UserLimit | None:
 
 
 class Claims:
-    """Claims and amounts of queues and users, as they are held at one moment."""
+    """The number of claims, and the amounts held, per queue and user at one moment."""
 
     def __init__(self, tree: Tree, queues: Mapping[str, Queue]) -> None:
         self._tree = tree
@@ -33,18 +33,18 @@ class Claims:
         self._of_queue: dict[str, int] = {}
         self._of_user: dict[tuple[str, str], int] = {}
         self._amounts: dict[tuple[str, str, str], int] = {}
-        self._limiting: dict[str, tuple[str, ...]] = {}  # queue -> those of its path with limits
+        self._limiting: dict[str, tuple[str, ...]] = {}  # queue -> queues on its path with limits
 
     def copy(self) -> Claims:
         twin = Claims(self._tree, self._queues)
         twin._of_queue = dict(self._of_queue)
         twin._of_user = dict(self._of_user)
         twin._amounts = dict(self._amounts)
-        twin._limiting = self._limiting  # limits are the same to both
+        twin._limiting = self._limiting  # the same limits: shared
         return twin
 
     def count(self, queue: str, user: str, change: int) -> None:
-        """Adds claims to a queue and all above it; only where some queue limits them."""
+        """Adds claims to the queues of the path that have limits; the others are not counted."""
         for name in self.limiting(queue):
             self._of_queue[name] = self._of_queue.get(name, 0) + change
             count = self._of_user[name, user] = self._of_user.get((name, user), 0) + change
@@ -52,7 +52,7 @@ class Claims:
                 del self._of_user[name, user]  # users come and go
 
     def add(self, queue: str, user: str, usage: Usage, sign: int = 1) -> None:
-        """Adds amounts that a user holds; only where some queue limits its users."""
+        """Adds amounts that a user holds to the queues of the path that have user limits."""
         for name in self.limiting(queue):
             if not self._queues[name].user_limits:
                 continue
@@ -63,7 +63,7 @@ class Claims:
                     del self._amounts[key]
 
     def full_queue(self, workload: Workload) -> tuple[str, int] | None:
-        """The queue that may have no more claims, and how many it may have."""
+        """The nearest queue of the path at its limit of claims, with that limit; None: no queue."""
         for name in self.limiting(workload.queue):
             most = self._queues[name].claimed_max
             if most is not None and self._of_queue.get(name, 0) >= most:
@@ -71,7 +71,7 @@ class Claims:
         return None
 
     def full_for_user(self, workload: Workload) -> str:
-        """The queue in which the user may have no more claims; empty where there is none."""
+        """The nearest queue in which the user is at the limit of claims; empty: no queue."""
         for name in self.limiting(workload.queue):
             limit = limit_of(self._queues[name], workload.user)
             most = None if limit is None else limit.claimed_max
@@ -80,7 +80,7 @@ class Claims:
         return ""
 
     def left_for_user(self, workload: Workload) -> dict[str, tuple[int, str]]:
-        """What the user may still have of each limited resource, and the queue that says so."""
+        """What the user may still use of each limited resource, and the queue that limits it."""
         left: dict[str, tuple[int, str]] = {}
         for name in self.limiting(workload.queue):
             limit = limit_of(self._queues[name], workload.user)
@@ -91,7 +91,7 @@ class Claims:
         return left
 
     def limiting(self, queue: str) -> tuple[str, ...]:
-        """The queue and those above it, as far as they limit claims or users."""
+        """The queues on the path to the root that limit claims or users, nearest first."""
         known = self._limiting.get(queue)
         if known is None:
             known = self._limiting[queue] = tuple(
@@ -106,7 +106,7 @@ class Claims:
 
 
 def total_of(usage: Usage) -> dict[str, int]:
-    """Amounts over all flavors."""
+    """Amounts per resource, summed over flavors."""
     total: dict[str, int] = {}
     for (_, resource), amount in usage.items():
         total[resource] = total.get(resource, 0) + amount

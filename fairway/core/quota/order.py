@@ -1,8 +1,8 @@
-"""Shares, and the order among siblings.
+"""The order in which queues start workloads.
 
-What a share is, and how usage fades, is said in `shares` and `fading`; both are offered here too.
-This module has the order: a tournament from the leaves of the quota tree to its root, of which as
-little as possible is played again when something changes.
+The order is a tournament from the leaves of the quota tree to its root. When something changes, as
+few matches as possible are played again. `shares` defines shares and the decay of past usage; its
+names are exported here too.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ _NOBODY: Final[OrderKey] = (float("inf"), 0, False, 0, 0, 0.0, "", -1)
 
 
 class _Seat:
-    """A queue in the tournament, with the bracket in which its children meet.
+    """A queue in the tournament, with the bracket of its children.
 
-    `bracket[size + i]` is the place of child i, `bracket[i]` the better of 2i and 2i + 1.
+    With `size` children, `bracket[size + i]` is the key of child i; `bracket[i]` is the better of
+    `bracket[2i]` and `bracket[2i + 1]`.
     """
 
     __slots__ = (
@@ -75,18 +76,18 @@ class _Seat:
         self.candidate: Candidate | None = None
         self.added: Added = []
         self.level = 0
-        self.seen: dict[Cell, int] = {}  # usage when levels below were last right
+        self.seen: dict[Cell, int] = {}  # usage when the levels below were last right
 
     @property
     def best(self) -> OrderKey:
         return self.bracket[1] if self.bracket else _NOBODY
 
     def borrow_level(self) -> int:
-        """How far away the quota is that its candidate needs, as usage stands."""
+        """The borrow level of its candidate at the current usage."""
         return max((cell.level(amount) for cell, amount in self.added), default=0)
 
     def put(self, index: int, place: OrderKey) -> None:
-        """Places a child, and plays its matches again."""
+        """Sets the key of a child and replays its matches."""
         bracket = self.bracket
         position = len(self.children) + index
         bracket[position] = place
@@ -97,17 +98,18 @@ class _Seat:
 
 
 class Tournament:
-    """Who is next, among the heads of many leaves.
+    """Finds the leaf whose head is next.
 
-    Siblings meet below each queue and one winner goes up, from the leaves to the root. Among
-    siblings: queue priority; who stays within the subtree's own quota on what is requested; the
-    lower share with the candidate added; workload priority; age; key. Without fair share: queue
-    priority, borrow level, workload priority, age, key.
+    Siblings compete below each queue and one winner moves up, from the leaves to the root.
+    Siblings are ordered by queue priority; whether the requested resources stay within the
+    subtree's own quota; the lower share with the candidate added; workload priority; age; key.
+    Without fair sharing: queue priority, borrow level, workload priority, age, key.
 
-    Whoever changes usage calls `refresh` for each queue that was charged: only its path to the
-    root is compared again, once, when somebody next asks who is best. The answer equals that of a
-    tournament played from scratch. Where it is known who has a head, a tournament `among` these
-    leaves costs what they are.
+    A caller that changes usage calls `refresh` for each queue that was charged. With fair sharing,
+    only the path of that queue to the root is compared again, once, at the next `best`. Without
+    it, levels that may have dropped are updated at once. The answer equals that of a tournament
+    played from scratch. Where the leaves with a head are known, a tournament `among` them costs
+    only what these leaves cost.
     """
 
     def __init__(self, tree: Tree, rules: Rules = FAIR, among: Iterable[str] | None = None) -> None:
@@ -117,14 +119,14 @@ class Tournament:
         self._seats: dict[str, _Seat] = {}
         self._leaves: list[_Seat] = []
         self._position: dict[str, int] = {}
-        self._unplaced: dict[_Seat, bool] = {}  # what has changed: seat -> whether usage did
+        self._unplaced: dict[_Seat, bool] = {}  # changed seats -> whether usage changed
         for node in tree.nodes if among is None else _paths(tree, among):
             if node.is_usable:
                 above = self._root if node.parent is None else self._seats[node.parent.name]
                 seat = self._seats[node.name] = _Seat(node, above, len(above.children))
                 above.children.append(seat)
         self._root.bracket = [_NOBODY] * (2 * len(self._root.children))
-        # In order of name, so that the last tie is broken the same way in any tree.
+        # Sorted by name, so that the last tie is broken the same way in any tree.
         for name, seat in sorted(self._seats.items()):
             seat.bracket = [_NOBODY] * (2 * len(seat.children))
             if seat.node is not None:
@@ -134,7 +136,7 @@ class Tournament:
                 self._leaves.append(seat)
 
     def offer(self, leaf: str, candidate: Candidate) -> bool:
-        """Sets the head of a leaf; False, and nothing, where the queue takes no workloads."""
+        """Sets the head of a leaf; False, without effect, where the queue takes no workloads."""
         position = self._position.get(leaf)
         if position is None:
             return False
@@ -148,14 +150,14 @@ class Tournament:
         return True
 
     def withdraw(self, leaf: str) -> None:
-        """The leaf has nothing to start."""
+        """Removes the head of a leaf."""
         position = self._position.get(leaf)
         if position is not None and self._leaves[position].candidate is not None:
             self._leaves[position].candidate = None
             self._unplaced.setdefault(self._leaves[position], False)
 
     def refresh(self, queue: str) -> None:
-        """Usage charged to this queue has changed."""
+        """Notes that the usage charged to this queue has changed."""
         seat = self._seats.get(queue)
         if seat is None:
             return
@@ -166,7 +168,7 @@ class Tournament:
             self._lower_levels(seat)
 
     def best(self) -> str | None:
-        """The leaf whose head is next; None where nobody has one."""
+        """The leaf whose head is next; None where no leaf has a head."""
         self._place_all()
         while True:
             position = self._root.best[-1]
@@ -176,8 +178,8 @@ class Tournament:
             assert seat.node is not None
             if self._is_fair:
                 return seat.node.name
-            # Usage elsewhere may have raised levels since they were noted; it never lowered one
-            # unseen. So what was noted is at best too good, and a winner that holds is the winner.
+            # Usage elsewhere may have raised levels since they were noted; `refresh` noted every
+            # drop. So a noted level is a lower bound, and a winner with an exact level wins.
             level = seat.borrow_level()
             if level == seat.level:
                 return seat.node.name
@@ -185,20 +187,20 @@ class Tournament:
             self._climb(seat, usage_changed=False)
 
     def pop_best(self) -> str | None:
-        """The leaf whose head is next, which is withdrawn."""
+        """Withdraws the head that is next and returns its leaf."""
         leaf = self.best()
         if leaf is not None:
             self.withdraw(leaf)
         return leaf
 
     def _place_all(self) -> None:
-        """Places all queues again of which something has changed."""
+        """Updates the keys of all queues that have changed."""
         for seat, usage_changed in self._unplaced.items():
             self._climb(seat, usage_changed=usage_changed)
         self._unplaced.clear()
 
     def _climb(self, seat: _Seat, *, usage_changed: bool) -> None:
-        """Places a queue again, and its ancestors as far as that changes anything."""
+        """Updates the key of a queue, and of its ancestors as far as anything changes."""
         changed = seat.position
         last: _Seat | None = None
         added: Added = []
@@ -214,18 +216,18 @@ class Tournament:
             last = leaf
             before = above.best
             above.put(seat.index, place)
-            # The same winner with other requests may stand elsewhere further up.
+            # The same winner with other requests may rank differently further up.
             if not usage_changed and above.best == before and before[-1] != changed:
                 return
             seat = above
 
     def _winner(self, seat: _Seat) -> _Seat | None:
-        """The leaf whose candidate goes up from here."""
+        """The leaf whose candidate moves up from here."""
         if not seat.children:
             return None if seat.candidate is None else seat
         position = seat.best[-1]
         leaf = None if position < 0 else self._leaves[position]
-        # One who has withdrawn, and is to be placed yet, wins nothing.
+        # A withdrawn leaf may still be in the bracket; it wins nothing.
         return None if leaf is None or leaf.candidate is None else leaf
 
     def _raised_to(self, node: Node, leaf: _Seat) -> Added:
@@ -260,10 +262,10 @@ class Tournament:
         )
 
     def _lower_levels(self, seat: _Seat) -> None:
-        """Notes levels again that may be lower, as some queue of the path has less in use now.
+        """Recomputes levels that may have dropped since usage fell in some queues of the path.
 
-        They are below the highest such queue. One that is no higher than the lowest of them
-        cannot fall further: its quota is as near as what was given back.
+        These are levels of leaves below the highest such queue. A level that is no higher than
+        the lowest such queue cannot drop further: its quota is as near as what was released.
         """
         fallen, heights = seat, [0]
         step: _Seat | None = seat
@@ -286,7 +288,7 @@ class Tournament:
 
 
 def _paths(tree: Tree, queues: Iterable[str]) -> list[Node]:
-    """These queues and all above them, parents first."""
+    """These queues and their ancestors, parents first."""
     paths = {
         node.name: node
         for queue in queues

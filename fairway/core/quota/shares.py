@@ -1,24 +1,25 @@
-"""Shares: how much of what others own a queue uses, by its weight.
+"""Fair shares: how much a queue uses beyond its own quota, relative to its weight.
 
-The share of a queue below a parent is the largest, over resources, of what it uses beyond its own
-quota, measured by what the parent could give, divided by its weight (Kueue's dominant share):
+The share of a queue below a parent is Kueue's dominant share: the largest, over resources, of its
+usage beyond its own quota, relative to what the parent could lend, divided by its weight:
 
     over(r)     = sum over flavors of max(0, usage - subtree quota)
     lendable(r) = sum over all flavors of the tree of the parent's potential
     share       = max over r of over(r) / lendable(r) / weight; 0 at a root
 
-With weight 0 a share is infinite as soon as it is not 0; two such compare without their weights.
+With weight 0 any share above 0 is infinite; two infinite shares compare as if the weight were 1.
 
-Where the fleet remembers, over(r) is at least what the faded usage has beyond the quota of all
-flavors. So memory makes yesterday's heavy user wait, and what runs now always counts in full.
+Where the fleet remembers past usage, over(r) is at least the decayed usage beyond the quota summed
+over flavors. So yesterday's heavy user waits, and current usage always counts in full.
 
-Memory has a half-life: after t seconds a share a = 0.5 ** (t / half-life) is left of it, and the
-rest is replaced by what is in use now (Kueue's alpha is 1 - a). Powers of one half are whole
-numbers here: floats differ between machines in their last place, and a plan must not.
+Past usage has a half-life: after t seconds the fraction a = 0.5 ** (t / half-life) of it is left,
+and current usage makes up the rest (Kueue's alpha is 1 - a). Powers of one half are computed in
+whole numbers: floats differ between machines in the last bit, and plans must not differ.
 
-Decisions know no floats. All shares of one tree are scaled by one power of two, 2**bits, with more
-bits than twice the longest denominator has. Two different fractions then differ by more than 1
-after scaling, so that the whole parts compare exactly as the fractions do, ties included.
+Decisions use no floats. All shares of one tree are scaled by the same power of two, 2**bits, where
+bits is more than twice the bit length of the largest denominator. Two different fractions then
+differ by more than 1 after scaling, so their whole parts compare exactly as the fractions do, ties
+included.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _FRACTION_BITS: Final = 48
 
 
 def _roots_of_half() -> tuple[int, ...]:
-    """2**-(1/2), 2**-(1/4), ... in units of 2**-64, rounded down: each the root of the last."""
+    """2**-(1/2), 2**-(1/4), ... in units of 2**-64, rounded down: each the root of the previous."""
     result = [1 << (_BITS - 1)]
     for _ in range(_FRACTION_BITS):
         result.append(isqrt(result[-1] << _BITS))
@@ -50,8 +51,8 @@ _ROOTS: Final = _roots_of_half()
 def half_to_the(seconds: float, half_life: float) -> int:
     """0.5 ** (seconds / half_life) in units of 2**-64, in whole numbers: the same on any machine.
 
-    Times count to the microsecond. The exponent has 48 bits behind the point and each factor is
-    rounded down, so the result is off by less than 2**-47 of itself plus 2**-58.
+    Times are rounded to the microsecond. The exponent has 48 fractional bits and each factor is
+    rounded down, so the error is less than 2**-47 of the result plus 2**-58.
     """
     whole, rest = divmod(max(0, round(seconds * 1e6)), round(half_life * 1e6))
     factor = 1 << _BITS
@@ -65,10 +66,10 @@ def half_to_the(seconds: float, half_life: float) -> int:
 def decay(
     remembered: Mapping[str, int], current: Mapping[str, int], seconds: float, half_life: float
 ) -> dict[str, int]:
-    """Faded usage after `current` was in use for some seconds: a * remembered + (1 - a) * current.
+    """Decayed usage after some seconds of `current` usage: a * remembered + (1 - a) * current.
 
-    Here a = 0.5 ** (seconds / half_life); half-life 0 forgets at once. It is rounded towards
-    `current`, so that small amounts fade away too, and steady usage is reached exactly. No zeros.
+    Here a = 0.5 ** (seconds / half_life); half-life 0 forgets at once. Rounded towards `current`,
+    so that small amounts decay to nothing and steady usage is reached exactly. Zeros are left out.
     """
     keeps = half_to_the(seconds, half_life) if half_life >= 1e-6 else 0
     result: dict[str, int] = {}
@@ -88,19 +89,19 @@ _NOTHING_ADDED: Final[Usage] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How the fleet shares."""
+    """The fleet's settings for fair sharing."""
 
-    is_enabled: bool = True  # False: the classical order, by how far away the quota is
-    remembers: bool = False  # whether faded usage counts
+    is_enabled: bool = True  # False: order by borrow level instead of share
+    remembers: bool = False  # whether decayed past usage counts
     resource_weights: Mapping[str, int] = field(default_factory=dict)
-    # nanos: how much a unit counts in faded usage; not named: 1
+    # nanos: how much a unit counts in decayed usage; 1 where not named
 
 
 FAIR: Final = Rules()
 
 
 class Share(NamedTuple):
-    """A share, to be compared with others of the same tree. Less is better."""
+    """A share, comparable only with shares of the same tree. Less is better."""
 
     is_infinite: bool
     scaled: int
@@ -113,7 +114,7 @@ Added = list[tuple[Cell, int]]
 
 
 def reaching_parent(added: Added) -> Added:
-    """What reaches the parent of what is added at a queue; the parent must exist."""
+    """The part of what is added at a queue that reaches its parent; the parent must exist."""
     result: Added = []
     for cell, amount in added:
         before = cell.usage - cell.kept
@@ -126,13 +127,13 @@ def reaching_parent(added: Added) -> Added:
 
 
 def added_at(node: Node, usage: Usage) -> Added:
-    """What a workload would add at the queue that it is charged to."""
+    """What a workload would add at the queue that it is charged to; limited resources only."""
     cells = [(node.cell(pair), amount) for pair, amount in usage.items()]
     return [cell for cell in cells if cell[0].is_limited]
 
 
 class Shares:
-    """The shares of the queues of a tree, as its usage stands whenever one is asked for."""
+    """The shares of the queues of a tree, computed from its usage at the time of each call."""
 
     __slots__ = ("_measures", "_rules", "bits", "tree")
 
@@ -140,13 +141,13 @@ class Shares:
         self.tree = tree
         self._rules = rules
         self.bits = tree.share_bits
-        # queue -> (resource, denominator, over by memory); filled as they are asked for
+        # Cache: queue -> (resource, denominator, decayed usage beyond quota).
         self._measures: dict[str, tuple[tuple[str, int, int], ...]] = {}
 
     def share(self, queue: str, usage: Usage = _NOTHING_ADDED, *, at: str = "") -> Share:
-        """The share of a queue if `usage` were added to it; negative amounts are taken away.
+        """The share of a queue if `usage` were added to it; negative amounts are released.
 
-        With `at`, the share of that ancestor, which gets of it what bubbles up to there.
+        With `at`, the share of that ancestor, with the part of `usage` that reaches it added.
         """
         node = self.tree.node(queue)
         if node is None:
@@ -158,7 +159,7 @@ class Shares:
         return Share(*self.of(node, added))
 
     def of(self, node: Node, added: Added) -> tuple[bool, int]:
-        """The share of a node if this were added there, as a plain pair: the hot path."""
+        """The share of a node if `added` were added there, as a plain pair: the hot path."""
         if node.parent is None:
             return False, 0
         over = node.over.copy()
@@ -195,7 +196,7 @@ class Shares:
         return result
 
     def thousandths(self, queue: str) -> int | None:
-        """The share now in thousandths, rounded up, for people; None: infinite."""
+        """The current share in thousandths, rounded up, for display; None: infinite."""
         share = self.share(queue)
         return None if share.is_infinite else -(-1000 * share.scaled >> self.bits)
 
@@ -208,7 +209,7 @@ def share(
     at: str = "",
     rules: Rules = FAIR,
 ) -> Share:
-    """One share. Whoever asks for many keeps a `Shares`."""
+    """One share. A caller that needs many keeps a `Shares`."""
     return Shares(tree, rules).share(queue, extra_usage, at=at)
 
 
@@ -226,9 +227,10 @@ class Contest(NamedTuple):
 def contest(
     shares: Shares, preemptor: str, target: str, *, incoming: Usage, victim: Usage
 ) -> Contest | None:
-    """What the tests compare; None where the two are in one line or in different trees.
+    """The shares that the tests compare.
 
-    `incoming` is what is not charged yet: empty where the incoming workload was charged before.
+    None where both are the same queue, one is an ancestor of the other, or the trees differ.
+    `incoming` is what is not charged yet: empty where the incoming workload is already charged.
     """
     common = shares.tree.lowest_common_ancestor(preemptor, target)
     if common is None or common in (preemptor, target):
@@ -249,12 +251,12 @@ def _below(tree: Tree, queue: str, ancestor: str) -> str:
 
 
 def less_than_or_equal_to_final_share(of: Contest) -> bool:
-    """The preemptor ends with no more than the target is left with."""
+    """Whether the preemptor's final share is at most the target's final share."""
     return of.preemptor_with <= of.target_without
 
 
 def less_than_initial_share(of: Contest) -> bool:
-    """The preemptor ends with less than the target had."""
+    """Whether the preemptor's final share is less than the target's initial share."""
     return of.preemptor_with < of.target_before
 
 

@@ -1,25 +1,25 @@
 """The quota tree: what a queue owns, lends, borrows, and may still use. Exact whole numbers.
 
-Every queue has nominal quota per (flavor, resource). What it does not keep to itself by a lending
-limit is in its parent's hands, for every queue below that parent. Usage is stored where it is
-charged, and reaches the parent only beyond what the queue keeps to itself:
+Every queue has nominal quota per (flavor, resource). It lends this quota to its parent, for every
+queue below that parent, except what it keeps by a lending limit. Usage is stored at the queue that
+is charged; only usage beyond what the queue keeps reaches the parent:
 
     subtree(n)   = nominal(n) + sum of lent(child),  lent(n) = subtree(n) - kept(n)
     kept(n)      = max(0, subtree(n) - lending limit), or 0 without one
     available(n) = max(0, kept - usage) + min(available(parent),
                                               lent - max(0, usage - kept) + borrowing limit)
     potential(n) = min(subtree + borrowing limit, kept + potential(parent)), as if nothing were used
-    at a root      available = subtree - usage, potential = subtree: it has nobody to borrow from
+    at a root      available = subtree - usage, potential = subtree: a root cannot borrow
 
-A resource is limited for a queue when a group or quota of the queue or of an ancestor names it; all
-others are not counted at all. A limited resource of a flavor without quota cannot be used. A queue
-without quota of its own borrows from its ancestors'.
+A resource is limited for a queue when a group or quota of the queue or of an ancestor names it;
+other resources are not counted. A limited resource of a flavor without quota cannot be used. A
+queue without quota of its own borrows from its ancestors.
 
-A queue whose parent does not exist stands alone, as a root. Members of a cycle, and what hangs
-below them, cannot be used. Both are told in `Tree.problems`. A queue that the tree does not know
-has nothing and is charged nothing: what still runs there outlived its queue.
+A queue whose parent does not exist is a root. Queues in a cycle, and queues below one, cannot be
+used. `Tree.problems` reports both. A queue that is not in the tree has no quota and is charged
+nothing: its workloads outlived their queue.
 
-All but usage is computed once, when the tree is made; charging and asking walk up a path and add.
+All but usage is computed once, when the tree is made. Charging and reading walk up one path.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Cell:
                 self.potential = min(self.potential, self.subtree + self.limit)
 
     def charge(self, amount: int) -> None:
-        """Adds usage here, and to the ancestors what is beyond that which each keeps."""
+        """Adds usage here; each ancestor gets the part beyond what the queue below it keeps."""
         cell = self
         while True:
             before = cell.usage
@@ -91,10 +91,10 @@ class Cell:
             cell = parent
 
     def available(self) -> int:
-        """What may be added; negative where an ancestor has more in use than quota.
+        """What may still be charged; negative where an ancestor uses more than its quota.
 
-        This is the formula above, unrolled: the least over the path of the limit at each node,
-        with what is free and kept on the way to it.
+        This is the module's formula, unrolled: the minimum over the path of the bound at each
+        node, plus the unused kept quota on the way to it.
         """
         least = UNLIMITED
         free = 0
@@ -102,7 +102,7 @@ class Cell:
         while (parent := cell.parent) is not None:
             rest = cell.kept - cell.usage
             if cell.limit is not None:
-                # Whatever part of the usage is kept, kept + lent is all that the node has.
+                # max(0, kept - usage) - max(0, usage - kept) = kept - usage: no case split.
                 bound = free + rest + cell.lent + cell.limit
                 least = bound if bound < least else least
             if rest > 0:
@@ -112,7 +112,7 @@ class Cell:
         return bound if bound < least else least
 
     def level(self, amount: int) -> int:
-        """Height of the lowest subtree whose own quota holds this amount as well."""
+        """Height of the lowest subtree whose own quota covers this amount beside its usage."""
         cell = self
         if cell.usage + amount <= cell.subtree or cell.parent is None or not cell.is_limited:
             return 0
@@ -160,13 +160,13 @@ class Node:
             parent.children.append(self)
             self.covered |= parent.covered
         self.subtree: dict[FlavorResource, int] = {}
-        # Potential of all flavors of each resource: what its children's shares are measured by.
+        # Potential per resource, summed over flavors: the denominator of its children's shares.
         self.lendable: dict[str, int] = {}
         self.cells: dict[FlavorResource, Cell] = {}
         self.over: dict[str, int] = {}  # usage beyond the subtree's quota, over all flavors
 
     def cell(self, pair: FlavorResource) -> Cell:
-        """The cell of a flavor and resource; made when first asked for, up to the root."""
+        """The cell of a flavor and resource; created on first use, up to the root."""
         known = self.cells.get(pair)
         if known is None:
             above = None if self.parent is None else self.parent.cell(pair)
@@ -182,12 +182,12 @@ class Node:
 
 
 def kept_of(subtree: int, quota: Quota) -> int:
-    """What a queue keeps to itself of the quota of its subtree."""
+    """The part of its subtree's quota that a queue does not lend."""
     return 0 if quota.lending_limit is None else max(0, subtree - quota.lending_limit)
 
 
 def sum_up(nodes: list[Node]) -> None:
-    """Fills in what does not change: heights, quota of subtrees, what can be lent."""
+    """Computes what does not change: heights, quota of subtrees, what can be lent."""
     for node in reversed(nodes):
         for pair, quota in node.queue.quotas.items() if node.is_usable else ():
             node.subtree[pair] = node.subtree.get(pair, 0) + quota.nominal
@@ -197,7 +197,7 @@ def sum_up(nodes: list[Node]) -> None:
         parent.height = max(parent.height, node.height + 1)
         for pair, amount in node.subtree.items():
             lent = amount - kept_of(amount, node.queue.quotas.get(pair, _NO_QUOTA))
-            # An entry even where nothing is lent: the root knows every pair of its tree.
+            # An entry even where nothing is lent, so that the root has every pair of its tree.
             parent.subtree[pair] = parent.subtree.get(pair, 0) + lent
     known: dict[str, list[FlavorResource]] = {}
     for node in nodes:
@@ -213,7 +213,7 @@ class Tree:
     def __init__(self, nodes: dict[str, Node], problems: tuple[str, ...]) -> None:
         self._nodes = nodes  # parents before their children
         self.problems = problems
-        self._ancestors: dict[str, tuple[str, ...]] = {}  # as they were asked for
+        self._ancestors: dict[str, tuple[str, ...]] = {}  # cache
         self._share_bits = 0
 
     @classmethod
@@ -226,7 +226,7 @@ class Tree:
             names_by_parent.setdefault(parent, []).append(name)
         nodes: dict[str, Node] = {}
         ready = names_by_parent.get("", [])
-        for name in ready:  # grows while it is walked: children come after their parent
+        for name in ready:  # grows during the iteration: children come after their parent
             nodes[name] = Node(by_name[name], nodes.get(by_name[name].parent))
             ready.extend(names_by_parent.get(name, ()))
         problems = _problems(by_name, nodes)
@@ -237,7 +237,7 @@ class Tree:
         return cls(nodes, problems)
 
     def copy(self) -> Tree:
-        """A tree of the same queues and usage that changes alone."""
+        """An independent tree of the same queues with the same usage."""
         twins: dict[str, Node] = {}
         for name, node in self._nodes.items():
             parent = None if node.parent is None else twins[node.parent.name]
@@ -263,7 +263,7 @@ class Tree:
 
     @property
     def leaves(self) -> tuple[str, ...]:
-        """Queues without children that can be used, by name: those that take workloads."""
+        """Usable queues without children, sorted by name: the queues that take workloads."""
         return tuple(
             sorted(node.name for node in self.nodes if node.is_usable and not node.children)
         )
@@ -274,12 +274,12 @@ class Tree:
         if not self._share_bits:
             lendable = max((n for node in self.nodes for n in node.lendable.values()), default=1)
             weight = max((node.queue.weight_nanos for node in self.nodes), default=1)
-            # Ten bits more than order needs, so that thousandths round as the fraction would.
+            # Ten bits more than the order needs, so that thousandths round as the fraction would.
             self._share_bits = 2 * (max(1, lendable) * max(1, weight)).bit_length() + 11
         return self._share_bits
 
     def is_usable(self, queue: str) -> bool:
-        """Whether the queue is known and no member of a cycle, nor below one."""
+        """Whether the queue is in the tree, and neither in a cycle nor below one."""
         node = self._nodes.get(queue)
         return node is not None and node.is_usable
 
@@ -305,18 +305,18 @@ class Tree:
         path = (item, *self.ancestors(item))
         return next((name for name in (other, *self.ancestors(other)) if name in path), None)
 
-    # Quota, whatever is in use.
+    # Quota, independent of usage.
 
     def covers(self, queue: str, resource: str) -> bool:
         """Whether a group or quota of the queue or of an ancestor names the resource.
 
-        Others are unlimited: never charged, always available.
+        Other resources are unlimited: never charged, always available.
         """
         node = self._nodes.get(queue)
         return node is not None and (resource in node.covered or not node.is_usable)
 
     def subtree_quota(self, queue: str, pair: FlavorResource) -> int:
-        """What the queue owns, with what the queues below it lend to it.
+        """The nominal quota of the queue plus what the queues below lend to it.
 
         For a leaf this is its nominal quota.
         """
@@ -324,9 +324,9 @@ class Tree:
         return 0 if node is None else node.subtree.get(pair, 0)
 
     def potential_available(self, queue: str, pair: FlavorResource) -> int:
-        """What the queue could use if nothing were in use: within limits, all that it can borrow.
+        """What the queue could use if nothing were in use, borrowing within limits included.
 
-        A request beyond it can never start here.
+        A larger request can never start here.
         """
         node = self._nodes.get(queue)
         if node is None:
@@ -337,10 +337,10 @@ class Tree:
     # Usage.
 
     def charge(self, queue: str, usage: Usage) -> None:
-        """Adds usage at a queue; negative amounts give back.
+        """Adds usage at a queue; negative amounts release it.
 
-        The parent gets what goes beyond that which the queue keeps, and so on up. The outcome
-        depends on the sums alone, not on their order. Resources not covered are left out.
+        Usage beyond what the queue keeps reaches the parent, and so on up. The outcome depends on
+        the sums only, not on the order of charges. Resources that are not covered are ignored.
         """
         node = self._nodes.get(queue)
         if node is None:
@@ -354,7 +354,7 @@ class Tree:
     def usage(self, queue: str) -> Mapping[FlavorResource, int]:
         """Usage as stored at the queue: for a leaf, all that was charged to it.
 
-        An inner queue has what its children use beyond what each keeps to itself. No zeros.
+        For an inner queue, what its children use beyond what each keeps. Zeros are left out.
         """
         node = self._nodes.get(queue)
         if node is None:
@@ -367,10 +367,9 @@ class Tree:
         return 0 if node is None else node.cell(pair).usage
 
     def available(self, queue: str, pair: FlavorResource) -> int:
-        """What may still be charged, by borrowing too; at a leaf never below 0.
+        """What may still be charged, borrowing included; never below 0 at a leaf.
 
-        An inner queue shows a negative amount when more is in use than its quota, as after quota
-        was taken away.
+        At an inner queue it is negative when usage exceeds quota, as after quota was reduced.
         """
         node = self._nodes.get(queue)
         if node is None or not node.is_usable:
@@ -382,9 +381,9 @@ class Tree:
         return 0 if number < 0 and not node.children else number
 
     def fits(self, queue: str, usage: Usage) -> bool:
-        """Whether all of it may be charged now, by borrowing too.
+        """Whether all of it may be charged now, borrowing included.
 
-        Nothing fits in a queue that cannot be used, not even nothing.
+        False for a queue that cannot be used, even for empty usage.
         """
         available = self.available
         for pair, amount in usage.items():
@@ -395,7 +394,7 @@ class Tree:
     def shortfall(self, queue: str, usage: Usage) -> dict[FlavorResource, int]:
         """How much is missing of each flavor and resource; empty where everything fits.
 
-        In order of flavor and resource, so that reasons read the same each time.
+        Sorted by flavor and resource, so that reasons are the same each time.
         """
         missing = {
             pair: amount - self.available(queue, pair) for pair, amount in sorted(usage.items())
@@ -403,26 +402,26 @@ class Tree:
         return {pair: amount for pair, amount in missing.items() if amount > 0}
 
     def borrowed(self, queue: str, pair: FlavorResource) -> int:
-        """What is in use here beyond the quota of the queue and of those below it.
+        """Usage at the queue beyond the quota of its subtree.
 
-        At a root it is what was left over when quota was taken away.
+        At a root this is usage that remained when quota was reduced.
         """
         node = self._nodes.get(queue)
         cell = None if node is None else node.cells.get(pair)
         return 0 if cell is None else max(0, cell.usage - cell.subtree)
 
     def borrows(self, queue: str, pair: FlavorResource) -> bool:
-        """Whether more is in use here than the queue and those below it own.
+        """Whether usage at the queue exceeds the quota of its subtree.
 
-        Such usage can be reclaimed by those who own it.
+        The queues that own this quota can reclaim it.
         """
         return self.borrowed(queue, pair) > 0
 
     def within_nominal(self, queue: str, usage_after: Usage) -> bool:
         """Whether these totals, as they would be stored at the queue, are within its own quota.
 
-        `usage_after` is not what is added: it is all that would be in use, of each pair that
-        matters. Pairs that are not named do not matter.
+        `usage_after` is the total usage afterwards, not the amount added. Pairs that it does not
+        name are ignored.
         """
         node = self._nodes.get(queue)
         return node is not None and all(
@@ -432,10 +431,10 @@ class Tree:
         )
 
     def borrow_level(self, queue: str, usage: Usage) -> int:
-        """Height of the lowest subtree whose own quota holds this usage as well; 0: the queue's.
+        """Height of the lowest subtree whose own quota covers this usage too; 0: the queue's.
 
-        The highest over all pairs. Where even the root cannot hold it, the height of the root.
-        Limits do not matter here: this says how far away the quota is, not whether it fits.
+        The maximum over all pairs; the height of the root where even the root's quota is too
+        small. Limits are ignored: this says how far away the quota is, not whether the usage fits.
         """
         node = self._nodes.get(queue)
         if node is None:
@@ -444,7 +443,7 @@ class Tree:
 
 
 def _problems(by_name: Mapping[str, Queue], reached: Mapping[str, Node]) -> tuple[str, ...]:
-    """What is wrong with the tree, in order of name."""
+    """What is wrong with the tree, sorted by queue name."""
     problems: list[str] = []
     named: set[str] = set()
     for name, queue in by_name.items():
