@@ -7,7 +7,7 @@ which clusters a policy allows, which flavors suit a form, what a cluster offers
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -221,7 +221,7 @@ class PlanningRound:
         if workload.held is None and ranking.is_plain(policy.scores):
             return self._board(names, workload, policy).standing()
         current = [placement.cluster for placement in workload.held.placed] if workload.held else []
-        facts = [self.facts_of(name, workload, policy) for name in names]
+        facts = [self.facts_of(name, workload) for name in names]
         unwelcome = self.candidates(workload).unwelcome
         return ranking.rank(facts, policy.scores, self.now, current=current, unwelcome=unwelcome)
 
@@ -246,34 +246,15 @@ class PlanningRound:
         """Counts one more workload in a cluster."""
         self._holds.add(self.stock.position[cluster])
 
-    def facts_of(self, name: str, workload: Workload | None, policy: Policy) -> ranking.Facts:
-        """The inputs of a policy's scores; only those that the policy uses are computed."""
-        cluster = self.cluster(name)
-        best: dict[str, int] = {}
-        free: dict[str, int] = {}
-        allocatable: dict[str, int] = {}
-        for score in policy.scores:
-            if score.name in ("AcceleratorsOnBestNode", "AcceleratorsInCluster"):
-                best[score.resource], free[score.resource] = self._accelerators(
-                    name, score.resource
-                )
-            elif score.name == "Allocatable":
-                column = cluster.nodes.capacity.get(score.resource)
-                allocatable[score.resource] = 0 if column is None else int(column.sum())
-        is_priced = ranking.uses(policy.scores, "Price")
-        data = workload.data if workload else ()
-        return ranking.Facts(
-            cluster=name,
-            others=int(self._holds.now[self.stock.position[name]]),
-            allocatable=allocatable,
-            free_on_best_node=best,
-            free_in_cluster=free,
-            price_nanos=self._price(cluster, workload) if is_priced and workload else None,
-            data_seconds=ranking.data_seconds(cluster, data) if data else None,
-            scores=cluster.scores,
-        )
+    def facts_of(self, name: str, workload: Workload | None) -> ranking.ScoreFacts:
+        """The inputs of scores, for one cluster."""
+        return _ScoreFacts(self, name, workload)
 
-    def _accelerators(self, name: str, resource: str) -> tuple[int, int]:
+    def workloads_in(self, cluster: str) -> int:
+        return int(self._holds.now[self.stock.position[cluster]])
+
+    def free_accelerators(self, name: str, resource: str) -> tuple[int, int]:
+        """What is free of a resource on the best node of a cluster, and on all."""
         room = self.ledger.rooms[name]
         known = self._free.get((name, resource))
         if known is None or known[0] != room.version:
@@ -281,7 +262,7 @@ class PlanningRound:
             self._free[name, resource] = known
         return known[1], known[2]
 
-    def _price(self, cluster: Cluster, workload: Workload) -> int | None:
+    def hourly_price(self, cluster: Cluster, workload: Workload) -> int | None:
         """The hourly price of the first form in a cluster, on its cheapest flavors."""
         prices = []
         for assignment in self.assignments(workload, workload.forms[0]):
@@ -301,3 +282,41 @@ class PlanningRound:
                     is_known = True
                     total += price * amount * pod_set.count // 1000
         return total * cluster.price_factor_nanos // 1_000_000_000 if is_known else None
+
+
+@dataclass(frozen=True, slots=True)
+class _ScoreFacts:
+    """The inputs of scores, for one cluster of a planning round."""
+
+    planning: PlanningRound
+    cluster: str
+    workload: Workload | None
+
+    @property
+    def others(self) -> int:
+        return self.planning.workloads_in(self.cluster)
+
+    @property
+    def price_nanos(self) -> int | None:
+        if self.workload is None:
+            return None
+        return self.planning.hourly_price(self.planning.cluster(self.cluster), self.workload)
+
+    @property
+    def data_seconds(self) -> int | None:
+        data = self.workload.data if self.workload else ()
+        return ranking.data_seconds(self.planning.cluster(self.cluster), data) if data else None
+
+    @property
+    def scores(self) -> Mapping[tuple[str, str], tuple[int, float | None]]:
+        return self.planning.cluster(self.cluster).scores
+
+    def allocatable(self, resource: str) -> int:
+        column = self.planning.cluster(self.cluster).nodes.capacity.get(resource)
+        return 0 if column is None else int(column.sum())
+
+    def free_on_best_node(self, resource: str) -> int:
+        return self.planning.free_accelerators(self.cluster, resource)[0]
+
+    def free_in_cluster(self, resource: str) -> int:
+        return self.planning.free_accelerators(self.cluster, resource)[1]

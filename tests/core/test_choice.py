@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.meta import Taint
-from fairway.core.clusters.choice import choose
-from fairway.core.clusters.ranking import Facts
+from fairway.core.clusters.choice import Choice, choose
 from fairway.core.model import Group, Policy, Score, Spread
 from fairway.core.nodes import Cluster, Nodes
+from tests.core.score_facts import Given
 
 NOW = 1_000.0
 NODES = Nodes(names=(), capacity={}, ready=np.zeros(0, dtype=np.bool_))
@@ -26,15 +26,20 @@ def cluster(name: str, **parts: Any) -> Cluster:
     return Cluster(name=name, nodes=NODES, **parts)
 
 
-def carbon(**by_cluster: int) -> dict[str, Facts]:
+def carbon(**by_cluster: int) -> dict[str, Given]:
     return {
-        name: Facts(cluster=name, scores={("carbon", "x"): (value, None)})
+        name: Given(cluster=name, scores={("carbon", "x"): (value, None)})
         for name, value in by_cluster.items()
     }
 
 
-def names(policy: Policy, clusters: dict[str, Cluster], facts: dict[str, Facts]) -> list[str]:
-    return [item.cluster for item in choose(policy, clusters, facts, NOW).chosen]
+def choice(policy: Policy, clusters: dict[str, Cluster], facts: dict[str, Given]) -> Choice:
+    """What a policy chooses; nothing is known of clusters that the facts leave out."""
+    return choose(policy, clusters, {name: Given(name) for name in clusters} | facts, NOW)
+
+
+def names(policy: Policy, clusters: dict[str, Cluster], facts: dict[str, Given]) -> list[str]:
+    return [item.cluster for item in choice(policy, clusters, facts).chosen]
 
 
 ABC = {name: cluster(name) for name in "abc"}
@@ -42,14 +47,14 @@ ABC = {name: cluster(name) for name in "abc"}
 
 def test_the_best_n_are_chosen() -> None:
     policy = Policy(number_of_clusters=2, scores=(CARBON,))
-    result = choose(policy, ABC, carbon(a=1, b=30, c=20), NOW)
+    result = choice(policy, ABC, carbon(a=1, b=30, c=20))
     assert [(item.cluster, item.score) for item in result.chosen] == [("b", 30), ("c", 20)]
     assert result.missing == 0
 
 
 def test_without_a_number_all_are_chosen_and_with_too_large_a_one_some_are_missing() -> None:
     assert names(Policy(), ABC, {}) == ["a", "b", "c"]
-    assert choose(Policy(number_of_clusters=5), ABC, {}, NOW).missing == 2
+    assert choice(Policy(number_of_clusters=5), ABC, {}).missing == 2
 
 
 @pytest.mark.parametrize(
@@ -70,7 +75,7 @@ def test_earlier_groups_come_first_and_are_named() -> None:
         scores=(CARBON,),
         groups=(Group(name="home", clusters=frozenset({"c"})), Group(name="cloud")),
     )
-    result = choose(policy, ABC, carbon(a=1, b=30, c=-50), NOW)
+    result = choice(policy, ABC, carbon(a=1, b=30, c=-50))
     assert [(item.cluster, item.group) for item in result.chosen] == [("c", "home"), ("b", "cloud")]
 
 
@@ -118,7 +123,7 @@ MISCONFIGURED: dict[str, tuple[Policy, str]] = {
 @pytest.mark.parametrize("case", MISCONFIGURED.values(), ids=list(MISCONFIGURED))
 def test_a_policy_that_makes_no_sense_keeps_its_last_good_choice(case: tuple[Policy, str]) -> None:
     policy, fault = case
-    result = choose(policy, ABC, {}, NOW)
+    result = choice(policy, ABC, {})
     assert [item.cluster for item in result.chosen] == ["b"]
     assert fault in result.faults
 
@@ -127,7 +132,7 @@ def test_rules_that_can_not_hold_keep_the_last_choice_and_are_told() -> None:
     rule = Spread(by="Region", least=2)
     clusters = {name: cluster(name, labels={REGION: "east"}) for name in "abc"}
     policy = Policy(number_of_clusters=2, spread=(rule,), chosen=("b", "gone"))
-    result = choose(policy, clusters, {}, NOW)
+    result = choice(policy, clusters, {})
     assert [item.cluster for item in result.chosen] == ["b"]
     assert result.unmet == (rule,)
 

@@ -11,17 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.clusters.ranking import (
-    Facts,
     Points,
     data_seconds,
     free_accelerators,
     is_better,
     points,
     rank,
-    uses,
 )
 from fairway.core.model import Score
 from fairway.core.nodes import Cluster, Nodes, Room
+from tests.core.score_facts import Given
 
 NOW = 1_000.0
 GPU = "nvidia.com/gpu"
@@ -29,25 +28,25 @@ NODES = Nodes(names=(), capacity={}, ready=np.zeros(0, dtype=np.bool_))
 CARBON = Score(name="carbon", is_built_in=False, item="x")
 
 
-def values(name: str, facts: list[Facts], **parts: Any) -> dict[str, int]:
+def values(name: str, facts: list[Given], **parts: Any) -> dict[str, int]:
     ranked = rank(facts, (Score(name=name, **parts),), NOW)
     return {ranked_cluster.cluster: ranked_cluster.values[0] for ranked_cluster in ranked}
 
 
 def test_balance_is_the_references_formula() -> None:
     facts = [
-        Facts(cluster=name, others=count) for name, count in zip("abc", (1, 2, 3), strict=True)
+        Given(cluster=name, others=count) for name, count in zip("abc", (1, 2, 3), strict=True)
     ]
     assert values("Balance", facts) == {"a": 32, "b": -32, "c": -100}
 
 
 def test_balance_without_any_others_is_best_for_all() -> None:
-    assert values("Balance", [Facts(cluster="a"), Facts(cluster="b")]) == {"a": 100, "b": 100}
+    assert values("Balance", [Given(cluster="a"), Given(cluster="b")]) == {"a": 100, "b": 100}
 
 
 def test_steady_prefers_where_it_is() -> None:
     ranked = rank(
-        [Facts(cluster="a"), Facts(cluster="b")], (Score(name="Steady"),), NOW, current=("b",)
+        [Given(cluster="a"), Given(cluster="b")], (Score(name="Steady"),), NOW, current=("b",)
     )
     assert [(ranked_cluster.cluster, ranked_cluster.total) for ranked_cluster in ranked] == [
         ("b", 100),
@@ -67,25 +66,25 @@ def test_amounts_are_between_the_least_and_the_most_truncated_toward_zero(
     name: str, field: str
 ) -> None:
     amounts = {"a": 0, "b": 1, "c": 2, "d": 3}
-    facts = [Facts(cluster=value, **{field: {GPU: count}}) for value, count in amounts.items()]  # type: ignore[arg-type]  # one field each
+    facts = [Given(value, amounts={field: {GPU: count}}) for value, count in amounts.items()]
     assert values(name, facts) == {"a": -100, "b": -33, "c": 33, "d": 100}
-    same = [Facts(cluster=amount, **{field: {GPU: 7}}) for amount in amounts]  # type: ignore[arg-type]  # one field each
+    same = [Given(name, amounts={field: {GPU: 7}}) for name in amounts]
     assert set(values(name, same).values()) == {100}, "all equal is best, not worst"
 
 
 def test_the_cheapest_is_best_and_a_trifle_more_is_a_trifle_less() -> None:
     facts = [
-        Facts(cluster=name, price_nanos=price)
+        Given(cluster=name, price_nanos=price)
         for name, price in {"a": 1000, "b": 1001, "c": 2000, "d": 10**9}.items()
     ]
     assert values("Price", facts) == {"a": 100, "b": 99, "c": 0, "d": -100}
-    free = [Facts(cluster="a", price_nanos=0), Facts(cluster="b", price_nanos=5)]
+    free = [Given(cluster="a", price_nanos=0), Given(cluster="b", price_nanos=5)]
     assert values("Price", free) == {"a": 100, "b": -100}
 
 
 def test_nobody_minds_seconds_until_the_data_is_there() -> None:
     facts = [
-        Facts(cluster=name, data_seconds=seconds)
+        Given(cluster=name, data_seconds=seconds)
         for name, seconds in {"a": 0, "b": 1, "c": 60, "d": 36_000}.items()
     ]
     assert values("DataSeconds", facts) == {"a": 100, "b": 96, "c": 0, "d": -100}
@@ -109,7 +108,7 @@ def test_a_missing_score_is_never_silently_the_best(
 ) -> None:
     given_score, parts, expected, is_missing = case
     score = Score(name="carbon", is_built_in=False, item="x", **parts)
-    facts = Facts(cluster="a", scores={} if given_score is None else {("carbon", "x"): given_score})
+    facts = Given(cluster="a", scores={} if given_score is None else {("carbon", "x"): given_score})
     (one,) = rank([facts], (score,), NOW)
     assert points(one, (score,)) == (
         Points(name="carbon", item="x", value=expected, weight=score.weight, is_missing=is_missing),
@@ -118,16 +117,16 @@ def test_a_missing_score_is_never_silently_the_best(
 
 
 def test_a_built_in_score_can_be_missing_too() -> None:
-    facts = [Facts(cluster="a", price_nanos=5), Facts(cluster="b")]
+    facts = [Given(cluster="a", price_nanos=5), Given(cluster="b")]
     assert values("Price", facts) == {"a": 100, "b": -100}
     assert values("Price", facts, weight=-1) == {"a": 100, "b": 100}
 
 
 def test_totals_are_weighted_and_ties_go_by_name() -> None:
     facts = [
-        Facts(cluster="b", others=0, scores={("carbon", "x"): (10, None)}),
-        Facts(cluster="a", others=0, scores={("carbon", "x"): (10, None)}),
-        Facts(cluster="c", others=0, scores={("carbon", "x"): (50, None)}),
+        Given(cluster="b", others=0, scores={("carbon", "x"): (10, None)}),
+        Given(cluster="a", others=0, scores={("carbon", "x"): (10, None)}),
+        Given(cluster="c", others=0, scores={("carbon", "x"): (50, None)}),
     ]
     scores = (
         Score(name="Balance", weight=2),
@@ -146,7 +145,7 @@ def test_totals_are_weighted_and_ties_go_by_name() -> None:
 
 def test_ranking_a_cluster_twice_is_a_broken_promise() -> None:
     with pytest.raises(ValueError, match="twice"):
-        rank([Facts(cluster="a"), Facts(cluster="a")], (), NOW)
+        rank([Given(cluster="a"), Given(cluster="a")], (), NOW)
 
 
 @given(
@@ -154,7 +153,7 @@ def test_ranking_a_cluster_twice_is_a_broken_promise() -> None:
     st.integers(-10, 10),
 )
 def test_amounts_agree_with_the_formula_in_fractions(amounts: dict[str, int], weight: int) -> None:
-    facts = [Facts(cluster=name, allocatable={GPU: count}) for name, count in amounts.items()]
+    facts = [Given(name, amounts={"allocatable": {GPU: count}}) for name, count in amounts.items()]
     ranked = rank(facts, (Score(name="Allocatable", weight=weight),), NOW)
     low, high = min(amounts.values()), max(amounts.values())
     for ranked_cluster in ranked:
@@ -191,5 +190,3 @@ def test_facts_can_be_read_off_a_cluster() -> None:
     assert data_seconds(one, ("web", "books")) == 4
     assert data_seconds(one, ("web", "films")) is None
     assert data_seconds(one, ()) == 0
-    assert uses((Score(name="Price"),), "Price")
-    assert not uses((Score(name="Price", weight=0),), "Price")

@@ -21,7 +21,7 @@ from fairway.core.clusters.candidates import (
     evicts,
     group_of,
 )
-from fairway.core.clusters.ranking import BUILT_IN, Facts, Ranked, rank
+from fairway.core.clusters.ranking import BUILT_IN, Ranked, ScoreFacts, rank
 from fairway.core.clusters.spread import Option, domains, select
 from fairway.core.model import Policy, Spread
 from fairway.core.nodes import Cluster
@@ -49,7 +49,7 @@ class Choice:
 def choose(
     policy: Policy,
     clusters: Mapping[str, Cluster],
-    facts: Mapping[str, Facts],
+    facts: Mapping[str, ScoreFacts],
     now: float,
 ) -> Choice:
     """Chooses clusters for a policy: as many as it asks for, else all it allows.
@@ -65,7 +65,7 @@ def choose(
         # Keeps every chosen cluster that exists, even if the policy would refuse it now.
         return _keep(policy, clusters, [], faults=faults, candidates=result, wanted=wanted)
     ranked = rank(
-        (facts.get(name, Facts(cluster=name)) for name in allowed),
+        (facts[name] for name in allowed),
         policy.scores,
         now,
         current=policy.chosen,

@@ -18,10 +18,10 @@ weight. It is never silently the best.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 from operator import mul
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,19 +33,31 @@ _BEST, _WORST = 100, -100
 _DATA_GRACE_SECONDS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What scores depend on, for one cluster. Only what the scores use must be filled in."""
+class ScoreFacts(Protocol):
+    """The inputs of scores, for one cluster; each is computed when a score asks for it."""
 
-    cluster: str
-    others: int = 0  # workloads in the cluster
-    allocatable: Mapping[str, int] = field(default_factory=dict)  # by resource
-    free_on_best_node: Mapping[str, int] = field(default_factory=dict)
-    free_in_cluster: Mapping[str, int] = field(default_factory=dict)
-    price_nanos: int | None = None  # of the workload per hour
-    data_seconds: int | None = None  # until the workload's data is there
-    scores: Mapping[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
-    # (scorer, item) -> (value, valid until)
+    @property
+    def cluster(self) -> str: ...
+
+    @property
+    def others(self) -> int:
+        """Workloads in the cluster."""
+
+    @property
+    def price_nanos(self) -> int | None:
+        """The price of the workload per hour."""
+
+    @property
+    def data_seconds(self) -> int | None:
+        """Until the workload's data is there."""
+
+    @property
+    def scores(self) -> Mapping[tuple[str, str], tuple[int, float | None]]:
+        """(scorer, item) -> (value, valid until)."""
+
+    def allocatable(self, resource: str) -> int | None: ...
+    def free_on_best_node(self, resource: str) -> int | None: ...
+    def free_in_cluster(self, resource: str) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +84,7 @@ _NOWHERE: frozenset[str] = frozenset()
 
 
 def rank(
-    facts: Iterable[Facts],
+    facts: Iterable[ScoreFacts],
     scores: Sequence[Score],
     now: float,
     *,
@@ -143,11 +155,6 @@ def is_better(candidate: int, current: int, margin: int) -> bool:
     return candidate - current >= max(margin, 1)
 
 
-def uses(scores: Sequence[Score], name: str) -> bool:
-    """Whether a built-in score counts, so that its facts are needed."""
-    return any(score.is_built_in and score.name == name and score.weight for score in scores)
-
-
 def data_seconds(cluster: Cluster, data: Iterable[str]) -> int | None:
     """Seconds until all data is in a cluster, copied one after another; None: unknown."""
     total = 0.0
@@ -171,14 +178,15 @@ def free_accelerators(room: Room, resource: str) -> tuple[int, int]:
 
 
 def _values(
-    rows: Sequence[Facts], score: Score, now: float, current: Container[str]
+    rows: Sequence[ScoreFacts], score: Score, now: float, current: Container[str]
 ) -> Sequence[int | None]:
     """One score of all clusters; None where it is unknown."""
     if not score.is_built_in:
         return [_give(row.scores.get((score.name, score.item)), now) for row in rows]
     if score.name == "Steady":
         return [_BEST if row.cluster in current else 0 for row in rows]
-    return _BUILT_IN[score.name](rows, score)
+    rule = _RULES[score.name]
+    return rule.scale([rule.fact(row, score) for row in rows])
 
 
 def _default(score: Score) -> int:
@@ -199,9 +207,8 @@ def _give(score: tuple[int, float | None] | None, now: float) -> int | None:
 _Values = list[int | None]
 
 
-def _balance(rows: Sequence[Facts], _: Score) -> _Values:
-    others = np.array([row.others for row in rows], dtype=np.int64)
-    return list(balance_of(others).tolist())
+def _balance(others: _Values) -> _Values:
+    return list(balance_of(np.array(others, dtype=np.int64)).tolist())
 
 
 def balance_of(others: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -248,20 +255,27 @@ def _truncate(numerator: int, denominator: int) -> int:
     return quotient if numerator >= 0 else -quotient
 
 
-_BUILT_IN: Mapping[str, Callable[[Sequence[Facts], Score], _Values]] = {
-    "Balance": _balance,
-    "Allocatable": lambda rows, score: _between(
-        [row.allocatable.get(score.resource) for row in rows]
+@dataclass(frozen=True, slots=True)
+class ScoreRule:
+    """A built-in score: what it looks at in each cluster, and how that becomes -100..100."""
+
+    fact: Callable[[ScoreFacts, Score], int | None]
+    scale: Callable[[_Values], _Values]
+
+
+_RULES: Mapping[str, ScoreRule] = {
+    "Balance": ScoreRule(lambda facts, _: facts.others, _balance),
+    "Allocatable": ScoreRule(lambda facts, score: facts.allocatable(score.resource), _between),
+    "AcceleratorsOnBestNode": ScoreRule(
+        lambda facts, score: facts.free_on_best_node(score.resource), _between
     ),
-    "AcceleratorsOnBestNode": lambda rows, score: _between(
-        [row.free_on_best_node.get(score.resource) for row in rows]
+    "AcceleratorsInCluster": ScoreRule(
+        lambda facts, score: facts.free_in_cluster(score.resource), _between
     ),
-    "AcceleratorsInCluster": lambda rows, score: _between(
-        [row.free_in_cluster.get(score.resource) for row in rows]
-    ),
-    "Price": lambda rows, _: _near_least([row.price_nanos for row in rows]),
-    "DataSeconds": lambda rows, _: _near_least(
-        [row.data_seconds for row in rows], _DATA_GRACE_SECONDS
+    "Price": ScoreRule(lambda facts, _: facts.price_nanos, _near_least),
+    "DataSeconds": ScoreRule(
+        lambda facts, _: facts.data_seconds,
+        lambda values: _near_least(values, _DATA_GRACE_SECONDS),
     ),
 }
-BUILT_IN = frozenset({"Steady", *_BUILT_IN})
+BUILT_IN = frozenset({"Steady", *_RULES})

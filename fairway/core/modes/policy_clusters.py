@@ -48,5 +48,5 @@ def choices(planning: PlanningRound) -> tuple[PolicyChoice, ...]:
 
 def _choice(planning: PlanningRound, policy: Policy) -> Choice:
     clusters = planning.snapshot.facts.clusters
-    seen = {name: planning.facts_of(name, None, policy) for name in sorted(clusters)}
+    seen = {name: planning.facts_of(name, None) for name in sorted(clusters)}
     return choose(policy, clusters, seen, planning.now)
