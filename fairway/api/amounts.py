@@ -1,13 +1,13 @@
 """Exact amounts of resources.
 
-A `Quantity` is read from every form that Kubernetes admits (`500m`, `80Gi`, `1e3`, `1.5`) and kept
+A `Quantity` is read from every form that Kubernetes accepts (`500m`, `80Gi`, `1e3`, `1.5`) and kept
 as a whole number of nano-units, so no arithmetic ever rounds. It remembers the family of its suffix
 and prints as Kubernetes prints it: no fraction, and the largest suffix that keeps the value exact.
-What is finer than a nano-unit is rounded away from zero: who asks for something gets something.
+Anything finer than a nano-unit is rounded away from zero, so a request is never rounded to nothing.
 
 `Amounts` maps resource names to such numbers; a missing name means zero, here and nowhere else.
 
-Two deliberate differences from upstream: text without a digit (`Ki`, `.`) is refused rather than
+Two deliberate differences from Kubernetes: text without a digit (`Ki`, `.`) is refused rather than
 read as zero, and exponents beyond 64 are refused rather than turned into giant numbers.
 """
 
@@ -76,7 +76,7 @@ class Quantity:
             case int():
                 return cls(value * NANO)
             case float():
-                # The shortest decimal text of a float is what the JSON said.
+                # The shortest decimal text of a float is the text in the JSON.
                 return _parse(repr(value))
             case _:
                 raise QuantityError("a quantity is a number or a text such as 500m or 80Gi")
@@ -172,7 +172,7 @@ def _canonical(nanos: int, family: Family) -> str:
             number, step = number // 1024, step + 1
         return f"{number}{_BINARY_SUFFIXES[step]}"
     exponent = -9
-    # Without a suffix beyond exa, decimal texts stop there; exponents go on.
+    # Decimal suffixes end at exa; exponents do not.
     while nanos % 1000 == 0 and (family == "exponent" or exponent < 18):
         nanos, exponent = nanos // 1000, exponent + 3
     if family == "exponent":
@@ -189,12 +189,12 @@ _BINARY_RESOURCES = ("memory", "ephemeral-storage", "storage")
 
 
 def family_of(resource: str) -> Family:
-    """How amounts of a resource are customarily printed."""
+    """The suffix family in which amounts of a resource are usually printed."""
     is_binary = resource in _BINARY_RESOURCES or resource.startswith("hugepages-")
     return "binary" if is_binary else "decimal"
 
 
-# What vendors call their devices, or parts of one; the page has the same words.
+# Names that vendors give their devices, or parts of one; the page has the same list.
 _DEVICE = re.compile(
     r"/(gpu|vgpu|tpu|npu|ppu|dcu|mlu|xpu|accelerator|neuroncore|gaudi|i915|xe"
     r"|Ascend[0-9]+[A-Z]?|mig-[0-9]+g\.[0-9]+gb(\.[a-z]+)*)$"
@@ -203,18 +203,18 @@ _DEVICE = re.compile(
 
 @lru_cache(maxsize=1024)
 def is_accelerator(resource: str) -> bool:
-    """Whether a resource counts as a GPU, for everything that counts, compares or shows them.
+    """Whether a resource counts as a GPU wherever GPUs are counted, compared or shown.
 
-    A name with a slash is not enough: networks, memory of a device and licences have one too.
+    A name with a slash is not enough: networks, device memory and licences have one too.
     """
     return _DEVICE.search(resource) is not None
 
 
 class Amounts(Mapping[str, int]):
-    """How much of each resource, in nano-units; immutable, and missing means zero.
+    """Amount of each resource, in nano-units; immutable, and missing means zero.
 
     As a mapping it has only the names whose amount is not zero, in alphabetical order, so that
-    equal amounts are equal, hash alike and print alike.
+    equal amounts compare, hash and print alike.
     """
 
     __slots__ = ("_hash", "_nanos")
@@ -226,7 +226,7 @@ class Amounts(Mapping[str, int]):
 
     @classmethod
     def of(cls, quantities: Mapping[str, Quantity | str | int | float]) -> Self:
-        """Amounts from quantities by resource name, as requests and quotas have them."""
+        """Amounts from quantities by resource name, as in requests and quotas."""
         return cls({name: Quantity.of(value).nanos for name, value in quantities.items()})
 
     def __getitem__(self, resource: str) -> int:
@@ -268,15 +268,15 @@ class Amounts(Mapping[str, int]):
         return Amounts({name: nanos * count for name, nanos in self._nanos.items()})
 
     def fits_in(self, room: Amounts) -> bool:
-        """Whether no resource asked for here exceeds what there is of it."""
+        """Whether no resource here exceeds its amount in `room`."""
         return all(nanos <= room[name] for name, nanos in self._nanos.items() if nanos > 0)
 
     def beyond(self, room: Amounts) -> Amounts:
-        """What is missing: the part of each resource that does not fit."""
+        """The part of each resource that does not fit in `room`."""
         return Amounts({name: max(0, nanos - room[name]) for name, nanos in self._nanos.items()})
 
     def quantity(self, resource: str) -> Quantity:
-        """The amount of one resource, in the family customary for it."""
+        """The amount of one resource, in its usual suffix family."""
         return Quantity(self[resource], family_of(resource))
 
     def quantities(self) -> dict[str, Quantity]:

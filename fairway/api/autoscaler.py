@@ -1,7 +1,7 @@
-"""FleetAutoscaler: how many replicas a service has, by its load, over all clusters.
+"""FleetAutoscaler: scales a service over all clusters by its load.
 
-Shapes and words are those of Kubernetes' HorizontalPodAutoscaler (autoscaling/v2) wherever it has
-them, so that one can be copied over field by field.
+Shapes and names follow Kubernetes' HorizontalPodAutoscaler (autoscaling/v2) where it has them, so
+that an HPA can be copied field by field.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Positive = Annotated[int, limits(minimum=1, maximum=2_147_483_647)]
 
 
 class ScaleTarget(Part, frozen=True, kw_only=True):
-    """The service: a Workload, or the native object for which one stands."""
+    """The service: a Workload, or the native object that it represents."""
 
     api_version: Annotated[str, doc("API version of the object.", max_length=317)] = (
         "fairway.dev/v1alpha1"
@@ -58,55 +58,62 @@ class ScaleTarget(Part, frozen=True, kw_only=True):
     )
 )
 class MetricTarget(Part, frozen=True, kw_only=True):
-    """What a metric is to be."""
+    """Target value of a metric."""
 
     type: Annotated[
         Literal["Utilization", "AverageValue", "Value"],
-        doc("Percent of what pods request; an amount for each replica; or an amount in all."),
+        doc(
+            "Utilization: percentage of the pods' requests. AverageValue: amount per pod or "
+            "replica. Value: total amount."
+        ),
     ]
     average_utilization: Annotated[
-        _Positive | None, doc("Percent of what pods request, on average.")
+        _Positive | None, doc("Average usage, as a percentage of the pods' requests.")
     ] = None
     average_value: Annotated[
-        Quantity | None, doc("Amount for each pod, or for each replica of a total.")
+        Quantity | None, doc("Amount per pod, or a total divided by the number of replicas.")
     ] = None
-    value: Annotated[Quantity | None, doc("Amount in all.")] = None
+    value: Annotated[Quantity | None, doc("Total amount.")] = None
 
 
 class MetricIdentifier(Part, frozen=True, kw_only=True):
-    """Which series of a Prometheus."""
+    """Identifies a metric in Prometheus."""
 
     name: Annotated[_MetricName, doc("Name of the metric.")]
-    selector: Annotated[LabelSelector | None, doc("Labels that its series have.")] = None
+    selector: Annotated[LabelSelector | None, doc("Selects series of the metric by label.")] = None
     query: Annotated[
-        _Query, doc("PromQL to ask instead; empty: the series of this name, added up.")
+        _Query,
+        doc(
+            "PromQL query to use instead; empty: the series with this name, summed except for "
+            "Pods metrics."
+        ),
     ] = ""
 
 
 class ResourceMetric(Part, frozen=True, kw_only=True):
-    """What pods use of a resource, as their clusters measure it."""
+    """Resource usage of pods, as measured by their clusters."""
 
-    name: Annotated[ResourceName, doc("The resource, such as cpu.")]
-    target: Annotated[MetricTarget, doc("What it is to be: Utilization or AverageValue.")]
+    name: Annotated[ResourceName, doc("Name of the resource, such as cpu.")]
+    target: Annotated[MetricTarget, doc("Target value, of type Utilization or AverageValue.")]
 
 
 class ContainerResourceMetric(Part, frozen=True, kw_only=True):
-    """What one container of each pod uses of a resource."""
+    """Resource usage of one container in each pod."""
 
-    name: Annotated[ResourceName, doc("The resource, such as cpu.")]
+    name: Annotated[ResourceName, doc("Name of the resource, such as cpu.")]
     container: Annotated[Label, doc("Name of the container.")]
-    target: Annotated[MetricTarget, doc("What it is to be: Utilization or AverageValue.")]
+    target: Annotated[MetricTarget, doc("Target value, of type Utilization or AverageValue.")]
 
 
 class PodsMetric(Part, frozen=True, kw_only=True):
-    """A number that each pod has; series are told apart by the label `pod`."""
+    """A metric reported per pod; the label `pod` of a series identifies its pod."""
 
-    metric: Annotated[MetricIdentifier, doc("Which number.")]
-    target: Annotated[MetricTarget, doc("What it is to be: AverageValue.")]
+    metric: Annotated[MetricIdentifier, doc("Metric to read.")]
+    target: Annotated[MetricTarget, doc("Target value, of type AverageValue.")]
 
 
 class DescribedObject(Part, frozen=True, kw_only=True):
-    """An object of the same namespace that a number is about."""
+    """An object in the same namespace that a metric describes."""
 
     api_version: Annotated[str, doc("API version of the object.", max_length=317)] = "v1"
     kind: Annotated[str, doc("Kind of the object.", pattern="^[A-Za-z]+$", max_length=63)]
@@ -114,23 +121,25 @@ class DescribedObject(Part, frozen=True, kw_only=True):
 
 
 class ObjectMetric(Part, frozen=True, kw_only=True):
-    """A number about one object; series have a label of its kind in lower case, with its name."""
+    """A metric about one object; its series have a label KIND=NAME, with the kind in lower case."""
 
-    described_object: Annotated[DescribedObject, doc("What it is about.")]
-    metric: Annotated[MetricIdentifier, doc("Which number.")]
-    target: Annotated[MetricTarget, doc("What it is to be: Value or AverageValue.")]
+    described_object: Annotated[DescribedObject, doc("Object that the metric describes.")]
+    metric: Annotated[MetricIdentifier, doc("Metric to read.")]
+    target: Annotated[MetricTarget, doc("Target value, of type Value or AverageValue.")]
     activation_value: Annotated[
-        Quantity, doc("Above this somebody is active, for scaling to and from zero.")
+        Quantity,
+        doc("Metric value above which the service is active, for scaling to and from zero."),
     ] = Quantity(0)
 
 
 class ExternalMetric(Part, frozen=True, kw_only=True):
-    """A number about anything, such as the length of a queue elsewhere."""
+    """A metric about anything else, such as the length of an external queue."""
 
-    metric: Annotated[MetricIdentifier, doc("Which number.")]
-    target: Annotated[MetricTarget, doc("What it is to be: Value or AverageValue.")]
+    metric: Annotated[MetricIdentifier, doc("Metric to read.")]
+    target: Annotated[MetricTarget, doc("Target value, of type Value or AverageValue.")]
     activation_value: Annotated[
-        Quantity, doc("Above this somebody is active, for scaling to and from zero.")
+        Quantity,
+        doc("Metric value above which the service is active, for scaling to and from zero."),
     ] = Quantity(0)
 
 
@@ -147,31 +156,36 @@ class ExternalMetric(Part, frozen=True, kw_only=True):
     ),
 )
 class ServingMetric(Part, frozen=True, kw_only=True):
-    """A number by which a model server says how busy it is."""
+    """A load metric of a model server."""
 
     engine: Annotated[
-        Literal["vLLM", "SGLang", "TGI", "Triton"], doc("The model server, whose metrics it reads.")
+        Literal["vLLM", "SGLang", "TGI", "Triton"], doc("Model server whose metrics are read.")
     ]
     signal: Annotated[
         Literal["QueueLength", "TokensPerSecond", "KVCacheUse", "TimeToFirstToken"],
         doc(
-            "Requests that wait; tokens generated in a second; share of the key-value cache in "
-            "use; or seconds to the first token, of 95 in 100 requests."
+            "QueueLength: waiting requests. TokensPerSecond: tokens generated per second. "
+            "KVCacheUse: share of the key-value cache in use, from 0 to 1. TimeToFirstToken: "
+            "95th percentile, in seconds."
         ),
     ]
     target: Annotated[
         Quantity,
-        doc("What it is to be: of QueueLength and TokensPerSecond for each replica, else overall."),
+        doc(
+            "Target value: per replica for QueueLength and TokensPerSecond, overall for the others."
+        ),
     ]
-    model: Annotated[str, doc("Only series of this model; empty: all.", max_length=253)] = ""
+    model: Annotated[str, doc("Model whose series are read; empty: all.", max_length=253)] = ""
     selector: Annotated[
         LabelSelector | None,
         doc(
-            "Labels of its series; unset: pods of the namespace whose names begin as the object's."
+            "Selects series by label; unset: those of pods in the namespace whose names start "
+            "with the object's name."
         ),
     ] = None
     activation_value: Annotated[
-        Quantity, doc("Above this somebody is active, for scaling to and from zero.")
+        Quantity,
+        doc("Metric value above which the service is active, for scaling to and from zero."),
     ] = Quantity(0)
 
 
@@ -207,66 +221,76 @@ def _target(field_name: str, *types: str) -> Rule:
     _target("external", "Value", "AverageValue"),
 )
 class Metric(Part, frozen=True, kw_only=True):
-    """One number that the count follows; of several the highest count holds."""
+    """A metric that drives the replica count; with several, the highest count wins."""
 
     type: Annotated[
         Literal["Resource", "ContainerResource", "Pods", "Object", "External", "Serving"],
-        doc("What sort of number it is."),
+        doc("Type of the metric."),
     ]
-    resource: Annotated[ResourceMetric | None, doc("What pods use of a resource.")] = None
+    resource: Annotated[ResourceMetric | None, doc("Resource usage of pods.")] = None
     container_resource: Annotated[
-        ContainerResourceMetric | None, doc("What a container of each pod uses.")
+        ContainerResourceMetric | None, doc("Resource usage of one container in each pod.")
     ] = None
-    pods: Annotated[PodsMetric | None, doc("A number that each pod has.")] = None
-    object: Annotated[ObjectMetric | None, doc("A number about one object.")] = None
-    external: Annotated[ExternalMetric | None, doc("A number about anything.")] = None
-    serving: Annotated[ServingMetric | None, doc("A number of a model server.")] = None
+    pods: Annotated[PodsMetric | None, doc("Metric reported per pod.")] = None
+    object: Annotated[ObjectMetric | None, doc("Metric about one object.")] = None
+    external: Annotated[
+        ExternalMetric | None,
+        doc("Metric about anything else."),
+    ] = None
+    serving: Annotated[ServingMetric | None, doc("Load metric of a model server.")] = None
 
 
 class ScalingPolicy(Part, frozen=True, kw_only=True):
-    """How much the count may change in a period."""
+    """Limit on how much the count may change within a period."""
 
-    type: Annotated[Literal["Pods", "Percent"], doc("Whether replicas or percent are counted.")]
-    value: Annotated[_Positive, doc("At most so many.")]
+    type: Annotated[
+        Literal["Pods", "Percent"],
+        doc("Unit of value: a number of replicas (Pods) or a percentage of them (Percent)."),
+    ]
+    value: Annotated[_Positive, doc("Maximum change within the period.")]
     period_seconds: Annotated[
-        int, doc("The period that is looked back at.", minimum=1, maximum=1800)
+        int, doc("Length of the period, in seconds.", minimum=1, maximum=1800)
     ]
 
 
 class ScalingRules(Part, frozen=True, kw_only=True):
-    """How the count changes in one direction."""
+    """How the count changes in one direction: up or down."""
 
     stabilization_window_seconds: Annotated[
         int | None,
         doc(
-            "For how long past recommendations hold it back; unset: 0 upwards, 300 downwards.",
+            "Seconds for which past recommendations limit the change; unset: 0 up, 300 down.",
             minimum=0,
             maximum=3600,
         ),
     ] = None
     select_policy: Annotated[
         Literal["Max", "Min", "Disabled"],
-        doc("Whether the policy that changes most or least holds, or it never changes so."),
+        doc(
+            "Max: the policy that allows the largest change applies. Min: the smallest change. "
+            "Disabled: no scaling in this direction."
+        ),
     ] = "Max"
     policies: Annotated[
         tuple[ScalingPolicy, ...],
         doc(
-            "How fast it may change; none: in 15 s, 4 or 100% upwards and 100% downwards.",
+            "Limits on the rate of change; empty: 4 replicas or 100% per 15 s up, 100% per 15 s "
+            "down.",
             max_items=16,
             list_type="atomic",
         ),
     ] = ()
     tolerance: Annotated[
         Quantity | None,
-        doc("Difference from the target, as a share of it, that changes nothing; unset: 0.1."),
+        doc("Deviation from the target, as a fraction of it, that causes no scaling; unset: 0.1."),
     ] = None
 
 
 class ScalingBehavior(Part, frozen=True, kw_only=True):
-    """How the count changes upwards and downwards."""
+    """How the count changes up and down."""
 
-    scale_up: Annotated[ScalingRules, doc("How it rises.")] = ScalingRules()
-    scale_down: Annotated[ScalingRules, doc("How it falls.")] = ScalingRules()
+    scale_up: Annotated[ScalingRules, doc("Rules for scaling up.")] = ScalingRules()
+    scale_down: Annotated[ScalingRules, doc("Rules for scaling down.")] = ScalingRules()
 
 
 @rules(
@@ -277,13 +301,14 @@ class ScalingBehavior(Part, frozen=True, kw_only=True):
     )
 )
 class Schedule(Part, frozen=True, kw_only=True):
-    """Other limits, from the moments that a cron expression names until another schedule is due."""
+    """Other limits, in effect from when the cron expression is due until another schedule is."""
 
     name: Annotated[Label, doc("Name of the schedule.")]
     cron: Annotated[
         str,
         doc(
-            "When it is due: minute, hour, day of month, month, day of week; or @daily and such.",
+            "When it takes effect: minute, hour, day of month, month, day of week; or a macro "
+            "such as @daily.",
             pattern=_CRON,
             max_length=256,
         ),
@@ -296,15 +321,15 @@ class Schedule(Part, frozen=True, kw_only=True):
             max_length=64,
         ),
     ] = "UTC"
-    min_replicas: Annotated[Count, doc("Fewest replicas from then on.")]
-    max_replicas: Annotated[Count, doc("Most replicas from then on.")]
+    min_replicas: Annotated[Count, doc("Minimum replicas while the schedule is in effect.")]
+    max_replicas: Annotated[Count, doc("Maximum replicas while the schedule is in effect.")]
 
 
 class ScaleToZero(Part, frozen=True, kw_only=True):
-    """When a service that may have no replicas has none."""
+    """When a service that may scale to zero does so."""
 
     idle_seconds: Annotated[
-        Seconds, doc("How long nobody must have been active before there are none.")
+        Seconds, doc("Seconds without activity before the service scales to zero.")
     ] = 300
 
 
@@ -323,80 +348,99 @@ class ScaleToZero(Part, frozen=True, kw_only=True):
     ),
 )
 class FleetAutoscalerSpec(Part, frozen=True, kw_only=True):
-    """What is scaled, between which limits, by which numbers, and how fast."""
+    """What to scale, within which limits, by which metrics, and how fast."""
 
-    target: Annotated[ScaleTarget, doc("The service.")]
+    target: Annotated[ScaleTarget, doc("Service to scale.")]
     min_replicas: Annotated[
-        Count, doc("Fewest replicas; 0 lets it have none while nobody is active.")
+        Count,
+        doc("Minimum replicas; 0 allows scaling to zero while the service is idle."),
     ] = 1
-    max_replicas: Annotated[Count, doc("Most replicas.", minimum=1)]
+    max_replicas: Annotated[Count, doc("Maximum replicas.", minimum=1)]
     metrics: Annotated[
         tuple[Metric, ...],
         doc(
-            "The numbers that the count follows; none: 80% of the processor that pods request.",
+            "Metrics that drive the replica count; empty: CPU usage at 80% of the pods' requests.",
             max_items=16,
             list_type="atomic",
         ),
     ] = ()
     behavior: Annotated[
         ScalingBehavior | None,
-        doc("How fast the count changes; unset: at most twice as many at once, or 4."),
+        doc(
+            "Limits on how fast the count changes; unset: one step at most doubles it, or "
+            "raises it to 4."
+        ),
     ] = None
     schedules: Annotated[
         tuple[Schedule, ...],
-        doc("Other limits at other times.", max_items=32, list_type="map", list_map_keys=["name"]),
+        doc(
+            "Limits that replace minReplicas and maxReplicas at set times.",
+            max_items=32,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
     ] = ()
-    scale_to_zero: Annotated[ScaleToZero, doc("When there are no replicas at all.")] = ScaleToZero()
+    scale_to_zero: Annotated[ScaleToZero, doc("When the service scales to zero.")] = ScaleToZero()
     prometheus: Annotated[
         PrometheusServer | None,
-        doc("Whom to ask instead of the fleet's Prometheus, where the fleet allows that."),
+        doc("Prometheus server to query, if the fleet allows it; unset: the fleet's."),
     ] = None
     take_over: Annotated[
         bool,
         doc(
-            "Whether an autoscaler that the object has already gives way: a "
-            "HorizontalPodAutoscaler on the hub is deleted, KServe's own is switched off. "
-            "Otherwise nothing is scaled, and a condition says why."
+            "Whether to replace an autoscaler that the object already has: a "
+            "HorizontalPodAutoscaler on the hub is deleted, KServe's own is disabled. If false, "
+            "nothing is scaled and a condition says why."
         ),
     ] = False
 
 
 class CurrentMetric(Part, frozen=True, kw_only=True):
-    """What one metric was last found to be; no number where it could not be read."""
+    """Last observed value of a metric; without a value if it could not be read."""
 
-    type: Annotated[str, doc("What sort of number it is.", max_length=32)]
-    name: Annotated[str, doc("Which number it is.", max_length=512)]
-    average_utilization: Annotated[int | None, doc("Percent of requests, on average.")] = None
-    average_value: Annotated[Quantity | None, doc("For each pod or replica.")] = None
-    value: Annotated[Quantity | None, doc("In all.")] = None
+    type: Annotated[str, doc("Type of the metric.", max_length=32)]
+    name: Annotated[str, doc("Name of the metric.", max_length=512)]
+    average_utilization: Annotated[
+        int | None, doc("Average usage, as a percentage of the pods' requests.")
+    ] = None
+    average_value: Annotated[Quantity | None, doc("Value per pod or replica.")] = None
+    value: Annotated[Quantity | None, doc("Total value.")] = None
 
 
 class ScaleChange(Part, frozen=True, kw_only=True):
-    """A change of the count; rates look back at them."""
+    """A change of the count; rate limits look back at these."""
 
-    at: Annotated[datetime, doc("When it was made.")]
-    change: Annotated[int, doc("By how much; negative where replicas went.")]
+    at: Annotated[datetime, doc("Time of the change.")]
+    change: Annotated[int, doc("Change in replicas; negative when scaling down.")]
 
 
 class FleetAutoscalerStatus(Part, frozen=True, kw_only=True):
-    """What was last decided, and from what."""
+    """Last decision, and what it was based on."""
 
-    observed_generation: Annotated[int, doc("Generation that the status was made from.")] = 0
-    current_replicas: Annotated[Count, doc("Replicas that were asked for before.")] = 0
-    desired_replicas: Annotated[Count, doc("Replicas that are asked for.")] = 0
-    min_replicas: Annotated[Count, doc("Fewest replicas now, by the schedule that holds.")] = 0
-    max_replicas: Annotated[Count, doc("Most replicas now.")] = 0
-    schedule: Annotated[str, doc("The schedule that holds; empty: none.", max_length=63)] = ""
+    observed_generation: Annotated[
+        int, doc("Generation of the object that this status reflects.")
+    ] = 0
+    current_replicas: Annotated[Count, doc("Replicas requested before the last decision.")] = 0
+    desired_replicas: Annotated[Count, doc("Replicas requested by the last decision.")] = 0
+    min_replicas: Annotated[
+        Count, doc("Minimum replicas in effect now, with schedules applied.")
+    ] = 0
+    max_replicas: Annotated[
+        Count, doc("Maximum replicas in effect now, with schedules applied.")
+    ] = 0
+    schedule: Annotated[str, doc("Schedule in effect now; empty: none.", max_length=63)] = ""
     last_scale_time: Annotated[datetime | None, doc("When the count last changed.")] = None
-    last_scale_reason: Annotated[Text, doc("Why it last changed.")] = ""
-    idle_since: Annotated[datetime | None, doc("Since when nobody has been active.")] = None
+    last_scale_reason: Annotated[Text, doc("Why the count last changed.")] = ""
+    idle_since: Annotated[datetime | None, doc("Time since which the service has been idle.")] = (
+        None
+    )
     changes: Annotated[
         tuple[ScaleChange, ...],
-        doc("The last changes, the latest last.", max_items=64, list_type="atomic"),
+        doc("Recent changes of the count, latest last.", max_items=64, list_type="atomic"),
     ] = ()
     current_metrics: Annotated[
         tuple[CurrentMetric, ...],
-        doc("What the metrics were found to be.", max_items=16, list_type="atomic"),
+        doc("Last observed values of the metrics.", max_items=16, list_type="atomic"),
     ] = ()
     conditions: Annotated[
         Conditions, doc("AbleToScale, ScalingActive, ScalingLimited and ScaledToZero.")
@@ -404,11 +448,9 @@ class FleetAutoscalerStatus(Part, frozen=True, kw_only=True):
 
 
 class FleetAutoscaler(Object, frozen=True, kw_only=True):
-    """How many replicas a service has, by its load, over all clusters."""
+    """Scales a service over all clusters by its load."""
 
     api_group: ClassVar[str] = SERVING_GROUP
     api_version: str = field(default_factory=serving_api_version)
-    spec: Annotated[FleetAutoscalerSpec, doc("What is scaled, and by what.")]
-    status: Annotated[FleetAutoscalerStatus, doc("What was last decided.")] = (
-        FleetAutoscalerStatus()
-    )
+    spec: Annotated[FleetAutoscalerSpec, doc("What to scale, and by which metrics.")]
+    status: Annotated[FleetAutoscalerStatus, doc("Last decision.")] = FleetAutoscalerStatus()

@@ -1,7 +1,7 @@
-"""The claim: the durable decision on a workload, in its status.
+"""The claim: the durable decision on a workload, stored in its status.
 
-One decision is one write, of this. It says all that works are derived from, and all that quota and
-capacity are charged by, so that a changed spec or a restarted hub changes nothing that was decided.
+One decision is one write. The claim has everything that works are derived from and that quota and
+capacity are charged by, so a changed spec or a restarted hub changes nothing already decided.
 """
 
 from __future__ import annotations
@@ -28,130 +28,159 @@ from fairway.api.meta import Part, ResourceList, Rung
 
 
 class PlacedPodSet(Part, frozen=True, kw_only=True):
-    """Pods of one set in one cluster."""
+    """Pods of one pod set in one cluster."""
 
     name: Annotated[Label, doc("Name of the pod set.")]
-    count: Annotated[Count, doc("How many pods.")]
-    requests: Annotated[ResourceList, doc("What each pod is charged.")] = {}
+    count: Annotated[Count, doc("Number of pods.")]
+    requests: Annotated[ResourceList, doc("Resources charged per pod.")] = {}
     flavors: Annotated[
         Mapping[ResourceName, Name], doc("Flavor of each resource.", max_properties=64)
     ] = {}
-    topology_level: Annotated[OptionalLabel, doc("Level of the topology domains chosen.")] = ""
+    topology_level: Annotated[OptionalLabel, doc("Level of the chosen topology domains.")] = ""
     domains: Annotated[
-        Mapping[LabelValue, Count], doc("Pods in each topology domain chosen.", max_properties=2000)
+        Mapping[LabelValue, Count],
+        doc("Number of pods in each chosen topology domain.", max_properties=2000),
     ] = {}
 
 
 class Placement(Part, frozen=True, kw_only=True):
-    """What goes to one cluster."""
+    """The part of a claim in one cluster."""
 
     cluster: Annotated[
-        Reference, doc("Name of the cluster; empty where there are none and quota alone decides.")
+        Reference,
+        doc("Name of the cluster; empty if there are no clusters and only quota is decided."),
     ]
-    group: Annotated[OptionalLabel, doc("Group of the policy that it is in.")] = ""
-    replicas: Annotated[Count | None, doc("Replicas, of a Divided workload.")] = None
+    group: Annotated[
+        OptionalLabel, doc("Group of the placement policy that the cluster belongs to.")
+    ] = ""
+    replicas: Annotated[Count | None, doc("Replicas of a Divided workload.")] = None
     tasks: Annotated[
         str, doc("Tasks of an Independent workload, as ranges such as 0-41,43.", max_length=65536)
     ] = ""
     pod_sets: Annotated[
         tuple[PlacedPodSet, ...],
-        doc("The pods.", max_items=18, list_type="map", list_map_keys=["name"]),
+        doc("Pods, by pod set.", max_items=18, list_type="map", list_map_keys=["name"]),
     ] = ()
     attempt: Annotated[int, doc("Attempt that the pods belong to.", minimum=0)] = 0
     leaves: Annotated[
         Literal["Now", "WhenReplaced", "WithinBudget"],
         doc(
-            "When a place that is left is stopped: now; when as many replicas are ready in their "
-            "new places; or as soon as the workload's disruption budget allows."
+            "When a released placement is stopped. Now: at once. WhenReplaced: when as many "
+            "replicas are ready in their new places. WithinBudget: as soon as the workload's "
+            "disruption budget allows."
         ),
     ] = "Now"
     gives_way_to: Annotated[
         Reference,
-        doc("Cluster where replicas start once those of a place that is left are gone."),
+        doc("Cluster where replicas start once those of this released placement are gone."),
     ] = ""
 
 
 class WorkloadMention(Part, frozen=True, kw_only=True):
-    """A workload that another one tells of: by name in the same namespace, else by UID alone.
+    """A reference to another workload: by name in the same namespace, otherwise by UID only.
 
-    Whoever may read the one need not know what others run.
+    A user who may read one workload must not learn what other namespaces run.
     """
 
-    namespace: Annotated[Reference, doc("Its namespace, where that is the same.")] = ""
-    name: Annotated[Reference, doc("Its name, where its namespace is the same.")] = ""
-    uid: Annotated[str, doc("Its UID.", max_length=64)] = ""
-    queue: Annotated[Reference, doc("Its queue.")] = ""
-    priority: Annotated[Priority | None, doc("Its priority.")] = None
+    namespace: Annotated[
+        Reference, doc("Namespace of the workload; set only if it is the referring workload's own.")
+    ] = ""
+    name: Annotated[
+        Reference, doc("Name of the workload; set only if it is in the same namespace.")
+    ] = ""
+    uid: Annotated[str, doc("UID of the workload.", max_length=64)] = ""
+    queue: Annotated[Reference, doc("Queue of the workload.")] = ""
+    priority: Annotated[Priority | None, doc("Priority of the workload.")] = None
 
 
 class WaitsFor(Part, frozen=True, kw_only=True):
-    """What must happen before the pods can run."""
+    """A condition to be met before the pods can run."""
 
     type: Annotated[
-        Literal["Preemption", "Provision", "Data", "Ready"], doc("What sort of thing it is.")
+        Literal["Preemption", "Provision", "Data", "Ready"], doc("Type of the condition.")
     ]
-    workload: Annotated[WorkloadMention | None, doc("The victim that must be gone.")] = None
-    attempt: Annotated[int, doc("The last attempt of it that must be gone.", minimum=0)] = 0
-    cluster: Annotated[Reference, doc("The cluster where it must happen.")] = ""
-    pool: Annotated[OptionalLabel, doc("The elastic pool that must bring nodes.")] = ""
-    count: Annotated[Count, doc("How many nodes it must bring.")] = 0
-    data: Annotated[OptionalLabel, doc("The data that must arrive.")] = ""
+    workload: Annotated[WorkloadMention | None, doc("Preempted workload that must be gone.")] = None
+    attempt: Annotated[int, doc("Last attempt of that workload that must be gone.", minimum=0)] = 0
+    cluster: Annotated[Reference, doc("Cluster where it must happen.")] = ""
+    pool: Annotated[OptionalLabel, doc("Elastic pool that must provision nodes.")] = ""
+    count: Annotated[Count, doc("Number of nodes to provision.")] = 0
+    data: Annotated[OptionalLabel, doc("Data that must arrive.")] = ""
 
 
 class Claim(Part, frozen=True, kw_only=True):
-    """The decision that holds."""
+    """The decision in force."""
 
-    attempt: Annotated[int, doc("Rises with each decision to run it anew.", minimum=0)]
-    term: Annotated[int, doc("Term of the hub that decided.", minimum=0)]
-    decided_at: Annotated[datetime, doc("When it was decided.")]
-    queue: Annotated[Reference, doc("Queue that is charged.")] = ""
-    summary: Annotated[str, doc("The clusters, for people.", max_length=1024)] = ""
+    attempt: Annotated[
+        int, doc("Number of the attempt; increases with each new attempt.", minimum=0)
+    ]
+    term: Annotated[int, doc("Term of the hub that made the decision.", minimum=0)]
+    decided_at: Annotated[datetime, doc("Time of the decision.")]
+    queue: Annotated[Reference, doc("Queue whose quota is charged.")] = ""
+    summary: Annotated[str, doc("List of the clusters, for people.", max_length=1024)] = ""
     placements: Annotated[
         tuple[Placement, ...],
-        doc("What goes where.", max_items=512, list_type="map", list_map_keys=["cluster"]),
+        doc(
+            "Placements, one per cluster.",
+            max_items=512,
+            list_type="map",
+            list_map_keys=["cluster"],
+        ),
     ] = ()
-    alternative: Annotated[OptionalLabel, doc("Alternative that was chosen; empty: the first.")] = (
-        ""
-    )
-    rung: Annotated[Rung, doc("How the capacity was got.")] = "Idle"
+    alternative: Annotated[
+        OptionalLabel,
+        doc("Name of the chosen alternative; empty: none."),
+    ] = ""
+    rung: Annotated[
+        Rung, doc("How the capacity was obtained: idle, by preemption, or by provisioning nodes.")
+    ] = "Idle"
     waits_for: Annotated[
         tuple[WaitsFor, ...],
         doc("What must happen before the pods can run.", max_items=512, list_type="atomic"),
     ] = ()
-    deadline: Annotated[datetime | None, doc("When the claim is given up if it is not ready.")] = (
-        None
-    )
+    deadline: Annotated[
+        datetime | None, doc("When the claim is withdrawn unless the workload is ready.")
+    ] = None
     ready_at: Annotated[datetime | None, doc("When all its pods were ready.")] = None
     begun: Annotated[
-        bool, doc("It was given more, or less, since: some of it may run though the rest waits.")
+        bool,
+        doc(
+            "Whether the claim was resized after it was made, so that part of it may run while "
+            "the rest waits."
+        ),
     ] = False
 
 
 class Reservation(Part, frozen=True, kw_only=True):
-    """Capacity that a waiting gang holds until it can start; it sticks to its place."""
+    """Capacity held for a pending gang until it can start; it stays in the same cluster."""
 
-    cluster: Annotated[Name, doc("Where it is held.")]
+    cluster: Annotated[Name, doc("Cluster where the capacity is held.")]
     flavors: Annotated[
-        tuple[Name, ...], doc("Flavors of which it is held.", max_items=32, list_type="set")
+        tuple[Name, ...], doc("Flavors of the held capacity.", max_items=32, list_type="set")
     ]
-    held_since: Annotated[datetime, doc("Since when it is held.")]
-    starts_at: Annotated[datetime | None, doc("When it is expected to start.")] = None
+    held_since: Annotated[datetime, doc("Time since which the capacity has been held.")]
+    starts_at: Annotated[datetime | None, doc("When the gang is expected to start.")] = None
 
 
 class PastAttempt(Part, frozen=True, kw_only=True):
-    """An attempt that is over, and the receipt of one that was preempted."""
+    """An attempt that has ended, with the record of its preemption if it was preempted."""
 
-    attempt: Annotated[int, doc("Which attempt.", minimum=0)]
+    attempt: Annotated[int, doc("Number of the attempt.", minimum=0)]
     clusters: Annotated[
-        tuple[Name, ...], doc("Where it was.", max_items=512, list_type="atomic")
+        tuple[Name, ...], doc("Clusters where it was placed.", max_items=512, list_type="atomic")
     ] = ()
-    started_at: Annotated[datetime | None, doc("When it ran.")] = None
+    started_at: Annotated[datetime | None, doc("When it started to run.")] = None
     ended_at: Annotated[datetime | None, doc("When it ended.")] = None
-    reason: Annotated[Code, doc("Code of why it ended.")] = ""
-    message: Annotated[Text, doc("What the cluster said of it.")] = ""
+    reason: Annotated[Code, doc("Reason code for its end.")] = ""
+    message: Annotated[Text, doc("Message from the cluster.")] = ""
     blame: Annotated[
-        Literal["Place", "Program", "Decision", "Unknown"], doc("Who is to blame for its end.")
+        Literal["Place", "Program", "Decision", "Unknown"],
+        doc(
+            "What caused its end: Place (cluster or node), Program, Decision (of the hub) or "
+            "Unknown."
+        ),
     ] = "Unknown"
-    preempted_by: Annotated[WorkloadMention | None, doc("For whom it was preempted.")] = None
-    lost_seconds: Annotated[Seconds, doc("Work that was lost, in seconds of run time.")] = 0
-    exit_code: Annotated[int | None, doc("Exit code, where there was one.")] = None
+    preempted_by: Annotated[WorkloadMention | None, doc("Workload for which it was preempted.")] = (
+        None
+    )
+    lost_seconds: Annotated[Seconds, doc("Run time lost, in seconds.")] = 0
+    exit_code: Annotated[int | None, doc("Exit code, if there was one.")] = None

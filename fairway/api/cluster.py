@@ -1,7 +1,7 @@
-"""Cluster: a place where pods run, how to reach it, and what is particular to it.
+"""Cluster: a place where pods run, how to reach it, and its settings.
 
-A cluster is reached in exactly one way: a Kubernetes API, processes on this machine, or simulation.
-Its regions, providers and sites are labels in its metadata.
+A cluster has exactly one driver: a Kubernetes API, processes on this machine, or simulation. Its
+regions, providers and sites are labels in its metadata.
 """
 
 from __future__ import annotations
@@ -54,26 +54,26 @@ Claims = Annotated[
 
 
 class Permits(Part, frozen=True, kw_only=True):
-    """What workloads may do in a cluster beyond what is harmless to others there."""
+    """What workloads may do in a cluster beyond what is harmless to other tenants."""
 
     kinds: Annotated[
         tuple[str, ...],
         doc(
-            "Kinds of objects beyond the well-known ones, as group/Kind; never any that grant "
-            "rights.",
+            "Further kinds of objects that workloads may create, as group/Kind; kinds that "
+            "grant rights are never allowed.",
             max_items=128,
             list_type="set",
         ),
     ] = ()
     host: Annotated[
         tuple[Literal["HostPath", "HostNetwork", "HostNamespaces", "Privileged"], ...],
-        doc("Ways in which pods may reach the node itself.", max_items=4, list_type="set"),
+        doc("Ways in which pods may access the node.", max_items=4, list_type="set"),
     ] = ()
     service_accounts: Annotated[
         tuple[Name, ...],
         doc(
-            "Service accounts of the cluster that pods may run as, besides default and those that "
-            "come with their workload.",
+            "Service accounts of the cluster that pods may use, besides default and those "
+            "created with their workload.",
             max_items=64,
             list_type="set",
         ),
@@ -85,25 +85,36 @@ class KubernetesDriver(Part, frozen=True, kw_only=True):
 
     connection: Annotated[
         Literal["Push", "Pull"],
-        doc("Whether the agent runs in the hub and reaches in, or in the cluster and reaches out."),
+        doc(
+            "Push: the agent runs in the hub and connects to the cluster. Pull: the agent runs "
+            "in the cluster and connects to the hub."
+        ),
     ] = "Push"
     kubeconfig: Annotated[
         SecretReference | None, doc("Secret with the kubeconfig that a Push agent uses.")
     ] = None
-    context: Annotated[str, doc("Context of the kubeconfig; empty: its own.", max_length=253)] = ""
+    context: Annotated[
+        str, doc("Context of the kubeconfig; empty: its current context.", max_length=253)
+    ] = ""
     impersonate: Annotated[
-        str, doc("User whose rights are used in the cluster; empty: the agent's.", max_length=253)
+        str,
+        doc(
+            "User to impersonate in the cluster; empty: none, the agent's own rights apply.",
+            max_length=253,
+        ),
     ] = ""
     act_as: Annotated[
         Literal["Tenant", "Agent"],
         doc(
-            "In whose name objects are made: the service account fairway-tenant of their "
-            "namespace, or the agent itself. A work may name another."
+            "Identity that creates objects. Tenant: the service account fairway-tenant in their "
+            "namespace. Agent: the agent itself. A work may name another service account."
         ),
     ] = "Tenant"
-    permits: Annotated[Permits, doc("What workloads may do beyond what is harmless.")] = Permits()
+    permits: Annotated[
+        Permits, doc("What workloads may do beyond what is harmless to other tenants.")
+    ] = Permits()
     requests_per_second: Annotated[
-        Count, doc("Most requests that the agent makes in a second.", minimum=1)
+        Count, doc("Maximum write requests per second by the agent.", minimum=1)
     ] = 50
 
 
@@ -111,26 +122,26 @@ class LocalDriver(Part, frozen=True, kw_only=True):
     """Processes on the hub's own machine."""
 
     capacity: Annotated[
-        ResourceList, doc("What workloads may use; a resource not listed is found out.")
+        ResourceList, doc("Resources that workloads may use; resources not listed are detected.")
     ] = {}
-    stop_seconds: Annotated[Seconds, doc("Time between asking a process to end and ending it.")] = (
-        30
-    )
+    stop_seconds: Annotated[
+        Seconds, doc("Seconds between asking a process to stop and killing it.")
+    ] = 30
 
 
 class SimulatedDomain(Part, frozen=True, kw_only=True):
-    """A topology label put on the nodes of a pool, a run of nodes at a time."""
+    """A topology level of simulated nodes: consecutive nodes of a pool share a domain."""
 
-    label: Annotated[Key, doc("Label that gets the name of the domain.")]
-    nodes: Annotated[Count, doc("How many nodes make one domain.", minimum=1)]
+    label: Annotated[Key, doc("Node label whose value is the name of the domain.")]
+    nodes: Annotated[Count, doc("Number of nodes per domain.", minimum=1)]
 
 
 class SimulatedPool(Part, frozen=True, kw_only=True):
-    """Nodes of one shape."""
+    """Simulated nodes of one shape."""
 
-    name: Annotated[Label, doc("Name of the pool; nodes are named after it.")]
-    count: Annotated[Count, doc("How many nodes.")]
-    shape: Annotated[ResourceList, doc("What each node has for pods.")]
+    name: Annotated[Label, doc("Name of the pool and prefix of its node names.")]
+    count: Annotated[Count, doc("Number of nodes.")]
+    shape: Annotated[ResourceList, doc("Resources of each node that are available to pods.")]
     labels: Annotated[Labels, doc("Labels of each node.")] = {}
     taints: Annotated[
         tuple[Taint, ...], doc("Taints of each node.", max_items=16, list_type="atomic")
@@ -138,7 +149,7 @@ class SimulatedPool(Part, frozen=True, kw_only=True):
     domains: Annotated[
         tuple[SimulatedDomain, ...],
         doc(
-            "Topology domains that the nodes are in.",
+            "Topology domains of the nodes.",
             max_items=8,
             list_type="map",
             list_map_keys=["label"],
@@ -147,14 +158,14 @@ class SimulatedPool(Part, frozen=True, kw_only=True):
 
 
 class SimulatedFaults(Part, frozen=True, kw_only=True):
-    """What goes wrong, and how often."""
+    """Faults to simulate, and how often."""
 
-    node_failures_per_day: Annotated[Quantity, doc("Expected failures of each node in a day.")] = (
+    node_failures_per_day: Annotated[Quantity, doc("Expected failures per node and day.")] = (
         Quantity(0)
     )
-    node_repair_seconds: Annotated[Seconds, doc("How long a failed node is away.")] = 600
+    node_repair_seconds: Annotated[Seconds, doc("Seconds until a failed node returns.")] = 600
     pod_failures_per_hour: Annotated[
-        Quantity, doc("Expected failures of each pod in an hour of running.")
+        Quantity, doc("Expected failures per pod and hour of running.")
     ] = Quantity(0)
     bad_images: Annotated[
         tuple[str, ...],
@@ -166,43 +177,49 @@ class SimulatedFaults(Part, frozen=True, kw_only=True):
     ] = ()
     outage: Annotated[
         bool,
-        doc("Whether the whole cluster is down: what ran there is gone, and its agent is silent."),
+        doc("Whether the whole cluster is down: its pods are gone and its agent is silent."),
     ] = False
 
 
 class SimulatedStockOut(Part, frozen=True, kw_only=True):
-    """A time in which an elastic pool brings no nodes, though nobody says so beforehand."""
+    """A period in which an elastic pool delivers no nodes, without prior notice."""
 
     pool: Annotated[Label, doc("Name of the elastic pool.")]
-    after_seconds: Annotated[Seconds, doc("When it begins, from the start of the simulation.")] = 0
-    seconds: Annotated[Seconds, doc("How long it takes.", minimum=1)]
+    after_seconds: Annotated[
+        Seconds, doc("Seconds from the start of the simulation until the stock-out begins.")
+    ] = 0
+    seconds: Annotated[Seconds, doc("Duration of the stock-out, in seconds.", minimum=1)]
     every_seconds: Annotated[
-        Seconds, doc("Time from its beginning to its next; 0: there is no next.")
+        Seconds,
+        doc(
+            "Seconds from the start of one stock-out to the start of the next; 0: it happens once."
+        ),
     ] = 0
 
 
 class SimulatedDriver(Part, frozen=True, kw_only=True):
-    """A cluster that exists only in the hub, on the hub's clock."""
+    """A simulated cluster that exists only in the hub, on the hub's clock."""
 
     node_pools: Annotated[
         tuple[SimulatedPool, ...],
-        doc("The nodes it has.", max_items=64, list_type="map", list_map_keys=["name"]),
+        doc("Pools of nodes.", max_items=64, list_type="map", list_map_keys=["name"]),
     ] = ()
-    seed: Annotated[int, doc("Seed of all chance in the simulation.", minimum=0)] = 0
-    start_seconds: Annotated[Seconds, doc("Time from binding a pod until it runs.")] = 2
+    seed: Annotated[int, doc("Seed of the simulation's random numbers.", minimum=0)] = 0
+    start_seconds: Annotated[Seconds, doc("Seconds from binding a pod until it runs.")] = 2
     run_seconds: Annotated[
-        Seconds, doc("How long pods run whose workload has no estimate; 0 means for ever.")
+        Seconds,
+        doc("Run time, in seconds, of pods whose workload has no estimate; 0: they run forever."),
     ] = 60
-    stop_seconds: Annotated[Seconds, doc("Time that a pod takes to end when asked.")] = 1
-    faults: Annotated[SimulatedFaults, doc("What goes wrong.")] = SimulatedFaults()
+    stop_seconds: Annotated[Seconds, doc("Seconds that a pod takes to stop.")] = 1
+    faults: Annotated[SimulatedFaults, doc("Faults to simulate.")] = SimulatedFaults()
     stock_outs: Annotated[
         tuple[SimulatedStockOut, ...],
-        doc("When elastic pools are out of stock.", max_items=64, list_type="atomic"),
+        doc("Stock-outs of elastic pools.", max_items=64, list_type="atomic"),
     ] = ()
     kinds: Annotated[
         tuple[str, ...],
         doc(
-            "Kinds it serves, as group/version/Kind; none means all.",
+            "Kinds that the cluster serves, as group/version/Kind; empty: all.",
             max_items=256,
             list_type="set",
         ),
@@ -210,31 +227,31 @@ class SimulatedDriver(Part, frozen=True, kw_only=True):
 
 
 class Mirror(Part, frozen=True, kw_only=True):
-    """A registry that stands for another one here."""
+    """A registry that replaces another one in this cluster."""
 
-    prefix: Annotated[str, doc("Beginning of image names.", min_length=1, max_length=255)]
-    replacement: Annotated[str, doc("What it becomes here.", min_length=1, max_length=255)]
+    prefix: Annotated[str, doc("Prefix of image names to replace.", min_length=1, max_length=255)]
+    replacement: Annotated[str, doc("Replacement for the prefix.", min_length=1, max_length=255)]
 
 
 class Profile(Part, frozen=True, kw_only=True):
-    """What is called differently in this cluster; applied before fit is judged."""
+    """Names that differ in this cluster; applied before fit is evaluated."""
 
     resources: Annotated[
         Mapping[ResourceName, ResourceName],
-        doc("The cluster's own name of a resource, by the fleet's name.", max_properties=64),
+        doc("Maps the fleet's resource names to the cluster's.", max_properties=64),
     ] = {}
     node_labels: Annotated[
         Mapping[Key, Key],
-        doc("The cluster's own key of a node label, by the fleet's key.", max_properties=64),
+        doc("Maps the fleet's node label keys to the cluster's.", max_properties=64),
     ] = {}
     storage_classes: Annotated[
         Mapping[Name, Name],
-        doc("The cluster's own storage class, by the fleet's name.", max_properties=64),
+        doc("Maps the fleet's storage class names to the cluster's.", max_properties=64),
     ] = {}
     mirrors: Annotated[
         tuple[Mirror, ...],
         doc(
-            "Registries to pull from instead; the first prefix that matches counts.",
+            "Registries to pull images from instead; the first matching prefix applies.",
             max_items=64,
             list_type="map",
             list_map_keys=["prefix"],
@@ -243,7 +260,7 @@ class Profile(Part, frozen=True, kw_only=True):
     environment: Annotated[
         tuple[EnvironmentVariable, ...],
         doc(
-            "Variables set in every container that lacks them.",
+            "Variables to set in every container that does not define them.",
             max_items=64,
             list_type="map",
             list_map_keys=["name"],
@@ -251,26 +268,39 @@ class Profile(Part, frozen=True, kw_only=True):
     ] = ()
     tolerations: Annotated[
         tuple[Toleration, ...],
-        doc("Tolerations given to every pod.", max_items=16, list_type="atomic"),
+        doc("Tolerations to add to every pod.", max_items=16, list_type="atomic"),
     ] = ()
     scheduler_name: Annotated[
-        str, doc("Scheduler of the cluster for our pods; empty: its default.", max_length=253)
+        str,
+        doc(
+            "Scheduler for Fairway's pods in the cluster; empty: the cluster's default.",
+            max_length=253,
+        ),
     ] = ""
 
 
 class TopologyLevel(Part, frozen=True, kw_only=True):
-    """A level of the network, from the outermost in."""
+    """A level of the network topology."""
 
     name: Annotated[Label, doc("Name of the level in the fleet, such as block, rack or nvlink.")]
     node_label: Annotated[Key, doc("Node label whose values are the domains of this level.")]
 
 
 class WhenLost(Part, frozen=True, kw_only=True):
-    """What becomes of workloads here when the cluster is lost, unless they say so themselves."""
+    """What happens to workloads when the cluster is lost, unless they or their queue specify it."""
 
-    action: Annotated[OnClusterLost, doc("Wait for it, stop and move, or run twice if need be.")]
+    action: Annotated[
+        OnClusterLost,
+        doc(
+            "Wait: wait for the cluster to return. StopAndMove: stop workloads and move them. "
+            "AllowDuplicate: move them even if they may then run twice."
+        ),
+    ]
     after_seconds: Annotated[
-        Seconds | None, doc("How long it is lost before anything is done; unset: as in the fleet.")
+        Seconds | None,
+        doc(
+            "Seconds that the cluster must be lost before StopAndMove acts; unset: as in the fleet."
+        ),
     ] = None
 
 
@@ -285,43 +315,51 @@ class WhenLost(Part, frozen=True, kw_only=True):
     ),
 )
 class ClusterSpec(Part, frozen=True, kw_only=True):
-    """How to reach the cluster, what it may be used for, and what is particular to it."""
+    """How to reach the cluster, how it may be used, and its settings."""
 
-    kubernetes: Annotated[KubernetesDriver | None, doc("Reached as a Kubernetes API server.")] = (
+    kubernetes: Annotated[KubernetesDriver | None, doc("Driver for a Kubernetes API server.")] = (
         None
     )
-    local: Annotated[LocalDriver | None, doc("Processes on the hub's own machine.")] = None
-    simulated: Annotated[SimulatedDriver | None, doc("Simulated in the hub.")] = None
+    local: Annotated[LocalDriver | None, doc("Driver for processes on the hub's own machine.")] = (
+        None
+    )
+    simulated: Annotated[
+        SimulatedDriver | None, doc("Driver for a cluster simulated in the hub.")
+    ] = None
     accepted: Annotated[
         bool,
         doc(
-            "Whether the fleet trusts it; false for one that joined by itself until someone agrees."
+            "Whether the fleet trusts the cluster; false for a cluster that joined by itself, "
+            "until someone accepts it."
         ),
     ] = True
     mode: Annotated[
         Literal["Observe", "Shadow", "Manage"],
-        doc("Only look; also decide and report the difference; or decide and act."),
+        doc(
+            "Observe: only report. Shadow: also decide, and report the difference. Manage: "
+            "decide and act."
+        ),
     ] = "Manage"
     hold: Annotated[
-        Hold, doc("Hold sends nothing new there; HoldAndDrain also moves away what runs.")
+        Hold, doc("Hold: place nothing new here. HoldAndDrain: also move away what runs.")
     ] = "None"
     taints: Annotated[
         tuple[Taint, ...],
         doc(
-            "Keep away workloads whose policy does not tolerate them.",
+            "Taints that keep away workloads whose placement policy does not tolerate them.",
             max_items=32,
             list_type="map",
             list_map_keys=["key", "effect"],
         ),
     ] = ()
     claims: Annotated[
-        Claims, doc("Facts about the cluster for selectors, besides its labels.")
+        Claims, doc("Facts about the cluster for selectors, in addition to its labels.")
     ] = {}
-    profile: Annotated[Profile, doc("What is called differently here.")] = Profile()
+    profile: Annotated[Profile, doc("Names that differ in this cluster.")] = Profile()
     topology: Annotated[
         tuple[TopologyLevel, ...],
         doc(
-            "Levels of the network, the outermost first.",
+            "Levels of the network topology, outermost first.",
             max_items=16,
             list_type="map",
             list_map_keys=["name"],
@@ -329,15 +367,21 @@ class ClusterSpec(Part, frozen=True, kw_only=True):
     ] = ()
     elastic_pools: Annotated[
         tuple[ElasticPool, ...],
-        doc("Nodes that can be had.", max_items=64, list_type="map", list_map_keys=["name"]),
+        doc(
+            "Pools of nodes that can be provisioned.",
+            max_items=64,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
     ] = ()
     inventory: Annotated[
-        Inventory | None, doc("Where else its agent learns which nodes can be had.")
+        Inventory | None,
+        doc("Further sources from which the agent learns which nodes can be provisioned."),
     ] = None
     instance_types: Annotated[
         tuple[InstanceType, ...],
         doc(
-            "What nodes of some types have, for pools that are found by the inventory.",
+            "Resources of instance types, for pools found by the inventory.",
             max_items=256,
             list_type="map",
             list_map_keys=["name"],
@@ -346,68 +390,86 @@ class ClusterSpec(Part, frozen=True, kw_only=True):
     provider_quotas: Annotated[
         tuple[ProviderQuota, ...],
         doc(
-            "What the provider allows several pools together.",
+            "Quotas of the provider that several pools share.",
             max_items=64,
             list_type="map",
             list_map_keys=["name"],
         ),
     ] = ()
     price_factor: Annotated[
-        Quantity, doc("What prices of flavors are multiplied with in this cluster.")
+        Quantity, doc("Factor by which flavor prices are multiplied in this cluster.")
     ] = ONE
     when_lost: Annotated[
-        WhenLost | None, doc("What becomes of workloads when it is lost; unset: as in the fleet.")
+        WhenLost | None,
+        doc("What happens to workloads when the cluster is lost; unset: as in the fleet."),
     ] = None
 
 
 class AgentStatus(Part, frozen=True, kw_only=True):
-    """The agent that looks after the cluster."""
+    """State of the cluster's agent."""
 
-    epoch: Annotated[int, doc("Rises with each start of the agent.", minimum=0)] = 0
+    epoch: Annotated[int, doc("Increases with each start of the agent.", minimum=0)] = 0
     version: Annotated[str, doc("Version of the agent.", max_length=64)] = ""
-    connected_at: Annotated[datetime | None, doc("Since when it is connected.")] = None
-    last_seen_at: Annotated[datetime | None, doc("When it was last heard, roughly.")] = None
-    skew_seconds: Annotated[int, doc("How far its clock is ahead of the hub's.")] = 0
-    report_sequence: Annotated[int, doc("Sequence of its last whole report.", minimum=0)] = 0
+    connected_at: Annotated[
+        datetime | None, doc("Time since which the agent has been connected.")
+    ] = None
+    last_seen_at: Annotated[
+        datetime | None, doc("Approximate time of the agent's last heartbeat.")
+    ] = None
+    skew_seconds: Annotated[
+        int, doc("Seconds by which the agent's clock is ahead of the hub's.")
+    ] = 0
+    report_sequence: Annotated[
+        int, doc("Sequence of the agent's last whole report.", minimum=0)
+    ] = 0
 
 
 class AvoidedNode(Part, frozen=True, kw_only=True):
-    """A node that gets no pods of ours, since it was to blame for a failure."""
+    """A node that gets no new pods because it caused a failure."""
 
     name: Annotated[Name, doc("Name of the node.")]
-    reason: Annotated[Code, doc("Code of what happened there.")] = ""
-    until: Annotated[datetime | None, doc("Until when; unset means until someone says so.")] = None
+    reason: Annotated[Code, doc("Reason code of the failure.")] = ""
+    until: Annotated[
+        datetime | None,
+        doc("Time until which the node is avoided; unset: until someone releases it."),
+    ] = None
 
 
 class ClusterStatus(Part, frozen=True, kw_only=True):
-    """What the hub and the agent say of the cluster."""
+    """State of the cluster, as reported by the hub and the agent."""
 
-    observed_generation: Annotated[int, doc("Generation that the status was made from.")] = 0
+    observed_generation: Annotated[
+        int, doc("Generation of the object that this status reflects.")
+    ] = 0
     phase: Annotated[Code, doc("Pending, Ready, Unready, Lost or Held.")] = ""
     driver_version: Annotated[
-        str, doc("Version of what the driver talks to, such as Kubernetes.", max_length=64)
+        str, doc("Version of the system behind the driver, such as Kubernetes.", max_length=64)
     ] = ""
-    agent: Annotated[AgentStatus, doc("The agent.")] = AgentStatus()
+    agent: Annotated[AgentStatus, doc("Agent of the cluster.")] = AgentStatus()
     claims: Annotated[
-        Claims, doc("Facts that the agent found out; those in the spec go before them.")
+        Claims, doc("Facts found by the agent; facts in the spec take precedence.")
     ] = {}
     kinds: Annotated[
         tuple[str, ...],
-        doc("Kinds it serves, as group/version/Kind.", max_items=2048, list_type="set"),
+        doc(
+            "Kinds that the cluster serves, as group/version/Kind.", max_items=2048, list_type="set"
+        ),
     ] = ()
-    nodes: Annotated[Count, doc("Nodes it has.")] = 0
-    ready_nodes: Annotated[Count, doc("Nodes that take pods.")] = 0
-    allocatable: Annotated[ResourceList, doc("What all nodes have for pods.")] = {}
-    free: Annotated[ResourceList, doc("What nobody uses of it.")] = {}
-    workloads: Annotated[Count, doc("Workloads that have a claim here.")] = 0
+    nodes: Annotated[Count, doc("Number of nodes.")] = 0
+    ready_nodes: Annotated[Count, doc("Number of nodes that accept pods.")] = 0
+    allocatable: Annotated[
+        ResourceList, doc("Total resources of all nodes that are available to pods.")
+    ] = {}
+    free: Annotated[ResourceList, doc("Unused part of the allocatable resources.")] = {}
+    workloads: Annotated[Count, doc("Number of workloads with a claim in this cluster.")] = 0
     elastic_pools: Annotated[
         tuple[PoolStatus, ...],
-        doc("Its elastic pools.", max_items=64, list_type="map", list_map_keys=["name"]),
+        doc("State of the elastic pools.", max_items=64, list_type="map", list_map_keys=["name"]),
     ] = ()
     offered_pools: Annotated[
         tuple[ElasticPool, ...],
         doc(
-            "Pools that the agent found; those of the same name in the spec go before them.",
+            "Pools found by the agent; pools of the same name in the spec take precedence.",
             max_items=64,
             list_type="map",
             list_map_keys=["name"],
@@ -416,7 +478,7 @@ class ClusterStatus(Part, frozen=True, kw_only=True):
     offered_quotas: Annotated[
         tuple[ProviderQuota, ...],
         doc(
-            "Quotas of the pools that the agent found.",
+            "Provider quotas of the pools found by the agent.",
             max_items=64,
             list_type="map",
             list_map_keys=["name"],
@@ -425,7 +487,7 @@ class ClusterStatus(Part, frozen=True, kw_only=True):
     stock: Annotated[
         tuple[PoolBelief, ...],
         doc(
-            "What the hub has learned of the stock of its pools.",
+            "What the hub has learned about the stock of the elastic pools.",
             max_items=64,
             list_type="map",
             list_map_keys=["name"],
@@ -433,24 +495,34 @@ class ClusterStatus(Part, frozen=True, kw_only=True):
     ] = ()
     leaving_nodes: Annotated[
         tuple[LeavingNode, ...],
-        doc("Nodes that are given back.", max_items=1024, list_type="map", list_map_keys=["name"]),
+        doc(
+            "Nodes that are being given back.",
+            max_items=1024,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
     ] = ()
     avoided_nodes: Annotated[
         tuple[AvoidedNode, ...],
-        doc("Nodes that are set aside.", max_items=1024, list_type="map", list_map_keys=["name"]),
+        doc(
+            "Nodes that get no new pods because they caused failures.",
+            max_items=1024,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
     ] = ()
-    conditions: Annotated[Conditions, doc("State of the cluster, aspect by aspect.")] = ()
+    conditions: Annotated[Conditions, doc("Latest observations of the cluster's state.")] = ()
 
 
 class Cluster(Object, frozen=True, kw_only=True):
     """A place where pods run: how to reach it, its labels, taints, profile, topology and pools."""
 
-    spec: Annotated[ClusterSpec, doc("How to reach the cluster, and what is particular to it.")]
-    status: Annotated[ClusterStatus, doc("What the hub and the agent say of it.")] = ClusterStatus()
+    spec: Annotated[ClusterSpec, doc("How to reach the cluster, and its settings.")]
+    status: Annotated[ClusterStatus, doc("State of the cluster.")] = ClusterStatus()
 
 
 def domains_of(pool: SimulatedPool, number: int) -> dict[str, str]:
-    """The topology domains of a simulated node, by label: nodes fill them one after the other."""
+    """The topology domains of a simulated node, by label; nodes fill the domains in order."""
     return {
         domain.label: f"{pool.name}-{domain.label.rpartition('/')[2]}-{number // domain.nodes}"
         for domain in pool.domains
@@ -458,14 +530,14 @@ def domains_of(pool: SimulatedPool, number: int) -> dict[str, str]:
 
 
 def pools_of(cluster: Cluster) -> tuple[ElasticPool, ...]:
-    """All elastic pools of a cluster: those that it lists, and others that its agent found."""
+    """All elastic pools of a cluster: those in its spec, and others found by its agent."""
     listed = cluster.spec.elastic_pools
     known = {pool.name for pool in listed}
     return (*listed, *(pool for pool in cluster.status.offered_pools if pool.name not in known))
 
 
 def quotas_of(cluster: Cluster) -> dict[str, ProviderQuota]:
-    """All quotas of a cluster's provider, by name."""
+    """All provider quotas of a cluster, by name."""
     return {
         quota.name: quota
         for quota in (*cluster.status.offered_quotas, *cluster.spec.provider_quotas)

@@ -1,8 +1,8 @@
 """Typed objects to and from their wire form.
 
-Reading is lenient: unknown fields are ignored and limits are not checked, since what is stored was
-checked when it was written, against the schema. What can't be read at all is refused with the path
-of the field. Text of manifests is read by `documents`.
+Reading is lenient: unknown fields are ignored and limits are not checked, since stored objects were
+checked against the schema when they were written. An object that cannot be read is refused with the
+path of the field. `documents` reads the text of manifests.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def decode(data: bytes | str | Mapping[str, Any], kind: type[T]) -> T:
 def _in_our_version(
     data: bytes | str | Mapping[str, Any], kind: type[Object]
 ) -> bytes | str | Mapping[str, Any]:
-    """An object in the version that our types speak, where its kind has several."""
+    """The object in the version of our types, if its kind has several versions."""
     if not versions.has_versions(kind.api_group, kind.__name__):
         return data
     try:
         plain = msgspec.json.decode(data) if isinstance(data, bytes | str) else data
     except msgspec.DecodeError:
-        return data  # whoever reads it says what is wrong
+        return data  # the reader reports the error
     if not isinstance(plain, Mapping):
         return data
     group, _, version = str(plain.get("apiVersion", "")).rpartition("/")
@@ -67,7 +67,7 @@ def _in_our_version(
 
 
 def decode_part(data: bytes | str, part: type[P]) -> P | None:
-    """A part of an object from JSON that we wrote somewhere ourselves; None where it is none."""
+    """A part of an object from JSON that Fairway wrote; None if it cannot be read."""
     try:
         return msgspec.json.decode(data, type=part, dec_hook=_read_custom)
     except msgspec.DecodeError:
@@ -104,7 +104,7 @@ def _read_custom(kind: type, value: Any) -> Any:
     try:
         return Quantity.of(value)
     except QuantityError as fault:
-        # msgspec adds the path to what a hook raises as ValueError.
+        # msgspec adds the path to a ValueError of a hook.
         raise ValueError(str(fault)) from fault
 
 
@@ -137,14 +137,14 @@ def _invalid(data: Any, kind: type[Object], fault: msgspec.ValidationError) -> I
 
 
 def _part(fault: msgspec.ValidationError) -> tuple[str, str]:
-    """What msgspec says, and the path that it says it of."""
+    """The message of msgspec, and the path that it is about."""
     match = _PATH.fullmatch(str(fault))
     said, path = (match[1], match[2]) if match else (str(fault), "")
     return said.replace("`", ""), path
 
 
 def _with_key(data: Mapping[str, Any], kind: type[Object], path: str) -> str:
-    """The path with the key that msgspec leaves out: the first one that is wrong alone."""
+    """The path with the key that msgspec leaves out: the first key that is invalid by itself."""
     before, after = path.split(_ANY_KEY, 1)
     steps = [int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", before)]
     for key in _at(data, steps):
@@ -163,7 +163,7 @@ def _at(value: Any, steps: list[str | int]) -> Any:
 
 
 def _only(value: Any, steps: list[str | int], key: str) -> Any:
-    """A copy whose mapping at the steps has one key only."""
+    """A copy whose mapping at the steps has only one key."""
     if not steps:
         return {key: value[key]}
     step, rest = steps[0], steps[1:]
@@ -174,7 +174,7 @@ def _only(value: Any, steps: list[str | int], key: str) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes all text that a YAML 1.1 reader would take for something else."""
+    """Quotes all text that a YAML 1.1 reader would not read as text."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, indentless)
@@ -189,7 +189,7 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _represent_text)
-# What kubectl's reader resolves beyond PyYAML's: these make the dumper quote such text.
+# Text that kubectl's reader resolves and PyYAML's does not: makes the dumper quote it.
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^[yYnN]$"), list("yYnN"))
 _Dumper.add_implicit_resolver(
     "tag:yaml.org,2002:float",

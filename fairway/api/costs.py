@@ -1,8 +1,8 @@
 """CostAccount: what was used on one day, by whom, and what it cost.
 
-One object a day, written by the hub every minute or so. Amounts are exact: GPU time in seconds, and
-money in whole billionths with what is left of them, so that parts add up to the whole whatever they
-are grouped by.
+One object per day, written by the hub about every minute. Amounts are exact: GPU time in seconds,
+and money in whole billionths plus a remainder, so that parts add up to the total under any
+grouping.
 """
 
 from __future__ import annotations
@@ -22,40 +22,42 @@ Use = Literal["Used", "Idle", "Lent", "Lost"]
 
 
 class CostRow(Part, frozen=True, kw_only=True):
-    """One sort of use of one kind of capacity, by whoever is named."""
+    """One use of one kind of capacity, by one owner in one place."""
 
     use: Annotated[
         Use,
         doc(
-            "Used by a workload; Idle in a cluster; Lent by a queue to others, which use it; or "
-            "Lost of what was used, since its workload was preempted."
+            "Used: by a workload. Idle: unused in a cluster. Lent: lent by a queue and used by "
+            "others. Lost: the part of the usage that was lost because its workload was "
+            "preempted."
         ),
     ]
     namespace: Annotated[Reference, doc("Namespace of the workload.")] = ""
-    team: Annotated[
-        LabelValue, doc("Value of the label by which workloads say their team.", max_length=63)
-    ] = ""
-    queue: Annotated[Reference, doc("Queue that was charged, or that lent.")] = ""
+    team: Annotated[LabelValue, doc("Value of the workload's team label.", max_length=63)] = ""
+    queue: Annotated[Reference, doc("Queue that was charged, or that lent the capacity.")] = ""
     workload: Annotated[
-        Reference, doc("Name of the workload; empty: several, of which each had little.")
+        Reference, doc("Name of the workload; empty: several workloads with little usage each.")
     ] = ""
-    cluster: Annotated[Reference, doc("Where it was.")] = ""
-    flavor: Annotated[Reference, doc("On which flavor.")] = ""
-    gpu_seconds: Annotated[Quantity, doc("Seconds of one GPU.")] = Quantity(0)
-    money: Annotated[Quantity, doc("What it cost, in the fleet's currency.")] = Quantity(0)
+    cluster: Annotated[Reference, doc("Name of the cluster.")] = ""
+    flavor: Annotated[Reference, doc("Name of the flavor.")] = ""
+    gpu_seconds: Annotated[Quantity, doc("GPU time, in seconds of one GPU.")] = Quantity(0)
+    money: Annotated[Quantity, doc("Cost, in the fleet's currency.")] = Quantity(0)
     rest: Annotated[
-        int, doc("What it cost beyond that, in parts of a billionth: 3600000 make one.", minimum=0)
+        int,
+        doc(
+            "Remainder of the cost below a billionth: 3600000 parts make one billionth.", minimum=0
+        ),
     ] = 0
 
 
 class CostAccountSpec(Part, frozen=True, kw_only=True):
-    """The account of a day."""
+    """The account of one day."""
 
-    until: Annotated[datetime, doc("Up to when the day is accounted for.")]
-    currency: Annotated[str, doc("Currency of all money.", max_length=8)] = "USD"
+    until: Annotated[datetime, doc("Time up to which the day is accounted for.")]
+    currency: Annotated[str, doc("Currency of all costs.", max_length=8)] = "USD"
     rows: Annotated[
         tuple[CostRow, ...],
-        doc("Who used what.", max_items=ROWS_MOST, list_type="atomic"),
+        doc("Usage and its cost.", max_items=ROWS_MOST, list_type="atomic"),
     ] = ()
 
 
@@ -68,4 +70,4 @@ class CostAccount(Object, frozen=True, kw_only=True):
 
     api_group: ClassVar[str] = COSTS_GROUP
     api_version: str = field(default_factory=_api_version)
-    spec: Annotated[CostAccountSpec, doc("The account.")]
+    spec: Annotated[CostAccountSpec, doc("Account of the day.")]

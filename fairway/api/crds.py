@@ -1,4 +1,4 @@
-"""Custom resource definitions of our kinds, made from the types.
+"""Custom resource definitions of our kinds, generated from the types.
 
 `python -m fairway.api.crds FOLDER` writes one file for each kind; a test keeps the committed files
 equal to the types.
@@ -19,7 +19,7 @@ from fairway.api.schemas import schema_of
 
 CustomResourceDefinition = dict[str, Any]
 
-# Where a hub answers a server that asks for an object in another version.
+# Path of the hub's webhook that converts objects between versions.
 CONVERSION_PATH = "/convert"
 SERVICE = {"namespace": "fairway-system", "name": "fairway-hub"}
 
@@ -52,8 +52,8 @@ def definition_of(kind: Kind) -> CustomResourceDefinition:
 
 
 def conversion(client: dict[str, Any]) -> dict[str, Any]:
-    """How a server converts: by asking a hub. One that does not yet know the hub's certificate
-    refuses what it cannot convert, and loses nothing."""
+    """How a server converts: by asking a hub. A server that does not know the hub's certificate
+    yet refuses what it cannot convert, and loses nothing."""
     if "service" in client:
         client = {**client, "service": {**client["service"], "path": CONVERSION_PATH, "port": 443}}
     webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
@@ -61,14 +61,14 @@ def conversion(client: dict[str, Any]) -> dict[str, Any]:
 
 
 def definitions(kinds: Iterable[Kind] = KINDS) -> list[CustomResourceDefinition]:
-    """The custom resource definitions of all our kinds, for a store that converts by itself."""
+    """The custom resource definitions of all kinds, for a store that converts by itself."""
     return [definition_of(kind) for kind in kinds]
 
 
 def for_kubernetes(
     kinds: Iterable[Kind] = KINDS, *, client: dict[str, Any] | None = None
 ) -> list[CustomResourceDefinition]:
-    """The same for a server that asks a hub to convert, by default that of an installation."""
+    """The same for a server that asks a hub to convert, by default the installed hub."""
     result = definitions(kinds)
     for definition in result:
         if len(definition["spec"]["versions"]) > 1:
@@ -112,12 +112,12 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def file_name(kind: Kind) -> str:
-    """The file that a kind's definition is committed as."""
+    """The name of the committed file with a kind's definition."""
     return f"{kind.plural}.yaml"
 
 
 def as_yaml(definition: CustomResourceDefinition) -> str:
-    """A definition as text, the same for the same types."""
+    """A definition as text; the same types give the same text."""
     text: str = yaml.safe_dump(definition, sort_keys=False, width=100)
     return text
 

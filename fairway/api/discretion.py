@@ -1,19 +1,19 @@
-"""What may be told to whom: names of workloads, as far as somebody may look into namespaces.
+"""Redaction of answers: a user sees names of workloads only in namespaces that the user may read.
 
-Who may not list the workloads of a namespace learns nothing of what runs there: no name of it, no
-user, nor that the namespace exists. Amounts, times and numbers of others stay in every answer,
-since the fleet cannot be understood without them. A foreign workload is then `ANOTHER`, the same
+A user who may not list the workloads of a namespace learns nothing about what runs there: no name,
+no user, nor that the namespace exists. Amounts, times and counts of others stay in every answer,
+since the fleet cannot be understood without them. A hidden workload appears as `ANOTHER`, the same
 words for each.
 
-Names are taken out of the structure, and sentences are made from it afterwards:
+Names are removed from the structure, and sentences are generated from it afterwards:
 
 - `mention(key, may)` for one workload, `namespace/name`;
-- `discreet_explanation(explanation, may)` for why a workload waits, before it becomes English;
-- `discreet(answer, may)` for any answer that is JSON already. It knows by their field what holds a
-  workload (see `_KEYS`), and by its field `namespace` what else belongs to somebody.
+- `discreet_explanation(explanation, may)` for why a workload is pending, before it becomes English;
+- `discreet(answer, may)` for any answer that is JSON already. It recognizes workloads by the name
+  of their field (see `_KEYS`), and other owned things by their field `namespace`.
 
 `may` says whether the caller may list the workloads of a namespace. The server makes one for each
-call; a new question gives its answer to `discreet` and is done.
+call; a new question only has to pass its answer to `discreet`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ANOTHER = "a workload of another team"
 SOMEBODY = "somebody of another team"
 MayLook = Callable[[str], bool]  # by namespace
 
-# Reasons whose `other` is a workload; of the rest it is a flavor, a taint, a cluster.
+# Reasons whose `other` is a workload; for the rest it is a flavor, a taint or a cluster.
 _OF_WORKLOADS = frozenset(
     {
         Code.BEHIND_HEAD,
@@ -43,28 +43,28 @@ _OF_WORKLOADS = frozenset(
         Code.PREEMPTED_WHILE_BORROWING,
     }
 )
-# Fields of answers that hold a workload, or several, as `namespace/name`.
+# Fields of answers with one or several workloads, as `namespace/name`.
 _KEYS = frozenset({"workload", "workloads", "heads", "for", "because", "waitsFor", "victims"})
-# Fields of something in a namespace that say what or whose it is.
+# Fields of namespaced things that say what or whose they are.
 _NAMES = frozenset({"name", "workload"})
 _WHOSE = frozenset({"namespace", "user", "users", "team", "uid", "labels", "annotations"})
-# Names in a sentence, with whatever is behind them: `namespace/name`, `namespace/name-0/main`.
+# Names in a sentence, with any suffix: `namespace/name`, `namespace/name-0/main`.
 _PATHS = re.compile(r"(?<![\w.-])[\w.-]+(?:/[\w.:-]*\w)+")
 _BORDER = re.compile(r"\b")
 
 
 def within(namespace: str) -> MayLook:
-    """Looks into one namespace alone."""
+    """Access to one namespace only."""
     return lambda other: other == namespace
 
 
 def everywhere(namespace: str) -> bool:
-    """Looks into every namespace: nothing is hidden, and nothing need be looked through."""
+    """Access to every namespace: nothing is hidden, and answers need not be searched."""
     return True
 
 
 def mention(key: str, may: MayLook) -> str:
-    """A workload by its name, if that may be told."""
+    """A workload by its name, if the caller may know it."""
     namespace, name = namespace_and_name(key)
     return ANOTHER if name and not may(namespace) else key
 
@@ -81,10 +81,10 @@ def discreet_explanation(explanation: Explanation, may: MayLook) -> Explanation:
 
 
 def discreet(answer: Any, may: MayLook) -> Any:
-    """An answer without names that the caller may not know; the one that is given stays as it is.
+    """An answer without names that the caller may not know; the input is not changed.
 
-    Sentences should be made from what this returns. Where one is in the answer already, names of
-    workloads that also stand in its structure are taken out of it.
+    Sentences should be generated from the result. If a sentence is in the answer already, names of
+    workloads that are also in its structure are removed from it.
     """
     if may is everywhere:
         return answer
@@ -94,7 +94,7 @@ def discreet(answer: Any, may: MayLook) -> Any:
 
 
 def _told_all(keys: str, may: MayLook) -> str:
-    """Several workloads in one text; all that may not be told are one."""
+    """Several workloads in one text; all hidden ones are merged into one."""
     return ", ".join(dict.fromkeys(mention(part, may) for part in keys.split(", ")))
 
 
@@ -105,7 +105,7 @@ def _discreet_reason(reason: Reason, may: MayLook) -> Reason:
 
 
 class _Walk:
-    """One way through an answer, and the workloads that were hidden on it."""
+    """One walk through an answer, and the workloads that it hid."""
 
     def __init__(self, may: MayLook) -> None:
         self._may = may
@@ -121,7 +121,7 @@ class _Walk:
                 return value
 
     def _is_foreign_choice(self, value: Any) -> bool:
-        """Whether it says which clusters a policy of others chooses."""
+        """Whether it says which clusters a policy in a hidden namespace chooses."""
         policy = value.get("policy") if isinstance(value, dict) else None
         return isinstance(policy, str) and mention(policy, self._may) != policy
 
@@ -157,7 +157,7 @@ class _Walk:
 
 
 def _without_user(reason: Any) -> Any:
-    """A reason of a workload of others; its sentence begins with who has too much."""
+    """A reason of a hidden workload, without the user that its sentence begins with."""
     if reason.get("code") != Code.USER_LIMIT_EXCEEDED:
         return reason
     message = str(reason.get("message", "")).replace(str(reason.get("other", "")), SOMEBODY, 1)
@@ -165,7 +165,7 @@ def _without_user(reason: Any) -> Any:
 
 
 def _without(value: Any, hidden: Container[str]) -> Any:
-    """The net below: texts that were made too early."""
+    """Safety net: masks names in texts that were generated too early."""
     match value:
         case str():
             return _PATHS.sub(lambda match: _mask(match[0], hidden), value)
@@ -178,7 +178,7 @@ def _without(value: Any, hidden: Container[str]) -> Any:
 
 
 def _mask(path: str, hidden: Container[str]) -> str:
-    """A path without names; what may be one is looked up, since texts and names may be many."""
+    """A path without hidden names; candidates are looked up, since there may be many names."""
     result, *rest = path.split("/")
     for part in rest:
         namespace = result.rpartition("/")[2].rpartition(":")[2]
@@ -190,5 +190,5 @@ def _mask(path: str, hidden: Container[str]) -> str:
 
 
 def _begins_hidden(namespace: str, part: str, hidden: Container[str]) -> bool:
-    """Whether it is a hidden name, or that of something which belongs to one: a pod."""
+    """Whether it is a hidden name, or the name of something that belongs to one, such as a pod."""
     return any(f"{namespace}/{part[: match.start()]}" in hidden for match in _BORDER.finditer(part))

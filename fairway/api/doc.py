@@ -1,8 +1,8 @@
-"""How a field says what it is: description, limits and rules, beside its type.
+"""Descriptions, limits and rules of fields, declared beside their types.
 
-    count: Annotated[int, doc("How many pods.", minimum=0)] = 1
+    count: Annotated[int, doc("Number of pods.", minimum=0)] = 1
 
-A field that is about to leave its kind says so there, too:
+A deprecated field is marked there, too:
 
     pods: Annotated[int, doc("…", deprecated=Deprecated(since="0.2.0", use="spec.count"))] = 0
 
@@ -44,7 +44,7 @@ _KEYWORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One CEL rule over `self`, and the sentence that a violation earns."""
+    """One CEL rule over `self`, and the message for a violation."""
 
     rule: str
     message: str
@@ -57,19 +57,19 @@ class Rule:
         return entry
 
 
-# What a deprecated field may be: what it was. By this rule it is known for one.
+# A deprecated field may only keep its value. This rule also identifies deprecated fields.
 AS_BEFORE = "oldSelf.hasValue() && oldSelf.value() == self"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deprecated:
-    """Since which version a field should not be used, and what to use instead."""
+    """The version since which a field is deprecated, and what to use instead."""
 
     since: str
     use: str
 
     def as_json(self) -> dict[str, str | bool]:
-        """The rule by which every server refuses new values, and lets those be that are there."""
+        """The rule by which every server refuses new values and accepts existing ones."""
         message = f"deprecated since {self.since}; use {self.use} instead"
         return {"rule": AS_BEFORE, "message": message, "optionalOldSelf": True}
 
@@ -93,7 +93,7 @@ def rules_of(kind: type) -> tuple[Rule, ...]:
 
 
 def limits(**keywords: str | float | bool | Sequence[str]) -> Meta:
-    """Limits of a value; for aliases, where the field that uses one adds the description."""
+    """Limits of a value; for aliases, to which the field adds the description."""
     return Meta(extra_json_schema={_KEYWORDS[key]: value for key, value in keywords.items()})
 
 
@@ -103,7 +103,7 @@ def doc(
     deprecated: Deprecated | None = None,
     **keywords: str | float | bool | Sequence[str],
 ) -> Meta:
-    """The description of a field, with the limits that are its own."""
+    """The description of a field, with its own limits."""
     schema: dict[str, object] = {_KEYWORDS[key]: value for key, value in keywords.items()}
     if deprecated is not None:
         text = f"{text} Deprecated since {deprecated.since}: use {deprecated.use} instead."

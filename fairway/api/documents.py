@@ -3,8 +3,8 @@
 Only JSON types come out. Plain scalars are read as kubectl reads them, by YAML 1.1: `yes`, `on`
 and `y` are booleans, `010` is eight and `1_000` a thousand, `1e3` is a number; dates stay text.
 Keys are always text as written. Stricter than kubectl where it guesses: duplicate keys, unknown
-tags, and numbers that JSON has no form for are refused. Aliases are copied, within a budget, so
-that a small file can't grow into a giant one.
+tags, and numbers that JSON cannot represent are refused. Aliases are copied, within a budget, so
+that a small file cannot grow into a giant one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TAG = "tag:yaml.org,2002:"
 
 
 class ManifestError(BadRequest):
-    """Text that is not a manifest, with where it goes wrong."""
+    """Text that is not a manifest, with the line of the error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Document:
 
 
 def read_documents(text: str | bytes, source: str = "") -> list[Document]:
-    """All objects of a text in order; lists are taken apart, and empty documents left out."""
+    """All objects of a text in order; lists are expanded, and empty documents omitted."""
     decoded = _decode(text, source)
     result = None
     if decoded.lstrip()[:1] in ("{", "["):
@@ -68,7 +68,7 @@ def read_documents(text: str | bytes, source: str = "") -> list[Document]:
 
 
 def read_value(text: str | bytes) -> Any:
-    """The one value of a text, whatever it is; what a server takes as a body."""
+    """The single value of a text, of any type; what a server accepts as a body."""
     decoded = _decode(text, "")
     result = list(_Reader(decoded, "").documents())
     if len(result) != 1:
@@ -91,7 +91,7 @@ def _place(source: str, line: int) -> str:
 
 
 def _expand(value: Any, source: str, line: int) -> Iterator[Document]:
-    """A document as its objects, checked as far as everything of it depends on it."""
+    """The objects of a document, each checked to have an apiVersion and a kind."""
     if value is None:
         return
     if not isinstance(value, dict):
@@ -107,7 +107,7 @@ def _expand(value: Any, source: str, line: int) -> Iterator[Document]:
 
 
 def _read_json(text: str, source: str) -> list[tuple[Any, int]] | None:
-    """The values of a stream of JSON; none where it is not JSON, and may yet be YAML."""
+    """The values of a stream of JSON; None if it is not JSON, and may be YAML."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
     result = []
     at = _end_of_blank(text, 0)
@@ -150,11 +150,11 @@ def _line(event: yaml.Event) -> int:
 
 
 class _Reader:
-    """Builds values from YAML's events; the parser keeps the lines."""
+    """Builds values from YAML events, which have the line numbers."""
 
     def __init__(self, text: str, source: str) -> None:
         self._source = source
-        # libyaml's parser where it is there: the same events, many times faster.
+        # libyaml's parser if it is available: the same events, many times faster.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._events = yaml.parse(text, Loader=loader)
         self._anchors: dict[str, Any] = {}
@@ -240,7 +240,7 @@ class _Reader:
         return merged | result
 
     def _merge(self, event: yaml.Event, value: Any) -> JsonObject:
-        """What a merge key brings; of several mappings an earlier one goes before a later."""
+        """The fields of a merge key; an earlier mapping takes precedence over a later one."""
         together: JsonObject = {}
         for item in value if isinstance(value, list) else [value]:
             if not isinstance(item, dict):
@@ -265,7 +265,7 @@ class _Reader:
 
 
 def _number(text: str) -> int | float | str:
-    """A plain scalar as the number that it is, or as text."""
+    """A plain scalar as a number, or as text if it is none."""
     plain = text.replace("_", "") if text[:1] in "+-.0123456789" else text
     match = _INTEGER.fullmatch(plain)
     if match and len(plain) <= 64:
@@ -273,7 +273,7 @@ def _number(text: str) -> int | float | str:
         return int(sign + _octal(digits), 0)
     if _FLOAT.fullmatch(plain):
         value = float(plain)
-        # Too large for a float, hence for JSON's readers: it stays the text that it was.
+        # Too large for a float, hence for readers of JSON: it stays text.
         return value if abs(value) != float("inf") else text
     return text
 

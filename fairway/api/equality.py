@@ -1,8 +1,8 @@
 """Whether two JSON values are the same.
 
-Python says that `True == 1`; JSON and Kubernetes do not. Whatever compares values of objects, to
-find out what changed or whether anything did, asks `same`, or a change of `1` to `true` is lost.
-Numbers are compared by value: `1` and `1.0` are the same, as a kube-apiserver writes them too.
+In Python `True == 1`; in JSON and Kubernetes it is not. Code that compares values of objects to
+find out what changed must use `same`, or a change of `1` to `true` is lost. Numbers are compared by
+value: `1` and `1.0` are the same, and a kube-apiserver writes them the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def same(left: Any, right: Any) -> bool:
     if kind is str:
         return True
     if kind is dict:
-        # Much of an object that is written again is what it was, and not a copy of that.
+        # Most of a rewritten object is unchanged and the identical value, not a copy.
         for key, value in left.items():
             other = right[key]
             if value is not other and type(value) is not str and not _has_same_types(value, other):
@@ -34,10 +34,10 @@ def same(left: Any, right: Any) -> bool:
 
 
 def _has_same_types(left: Any, right: Any) -> bool:
-    """Whether no boolean meets a number in two values that are equal in Python."""
+    """Whether two values that are equal in Python also have the same JSON types."""
     kind = type(left)
     if kind is dict or kind is list:
-        # They are mostly written alike, which the encoder finds out sooner than a walk.
+        # Mostly they encode to the same text, and encoding is faster than a walk.
         return _encode(left) == _encode(right) or _has_same_leaves(left, right)
     return _has_same_leaves(left, right)
 

@@ -1,4 +1,4 @@
-"""The one tree of errors that the API speaks.
+"""The errors of the API, in one tree.
 
     ApiError                      any refusal, with its HTTP code and Kubernetes reason
     ├── BadRequest       400      cannot be understood
@@ -12,7 +12,7 @@
     ├── Expired          410      the version asked for is compacted
     ├── TooLarge         413
     ├── UnsupportedMediaType 415
-    ├── Invalid          422      understood, and wrong: one FieldError per fault
+    ├── Invalid          422      understood, and invalid: one FieldError per fault
     ├── TooManyRequests  429
     ├── InternalError    500
     ├── Unavailable      503
@@ -32,7 +32,7 @@ import msgspec
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault in an object: where, of what sort, and what to do about it."""
+    """One fault in an object: where, of which type, and what to do about it."""
 
     path: str
     type: str
@@ -56,7 +56,7 @@ class FieldError:
         }
 
 
-# More faults than anybody reads are not told.
+# Further faults are not listed: the message would be too long to read.
 FAULTS_MAX = 100
 
 _HEADS: Mapping[str, str] = {
@@ -73,7 +73,7 @@ _HEADS: Mapping[str, str] = {
 
 
 def show_value(value: Any) -> str:
-    """A value as Kubernetes shows it inside an error: JSON, cut where it gets long."""
+    """A value as Kubernetes shows it in an error: JSON, truncated if long."""
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, msgspec.MsgspecError):
@@ -82,9 +82,9 @@ def show_value(value: Any) -> str:
 
 
 def readable(text: str, *, keep: str = "") -> str:
-    """Text with what a terminal or a header would trip over written as escapes.
+    """Text with unprintable characters escaped, for terminals and headers.
 
-    Messages say names back that a client chose; those may hold anything.
+    Messages repeat names chosen by a client, which may contain anything.
     """
     if text.isprintable():
         return text
@@ -151,7 +151,7 @@ def json_type(value: Any) -> str:
 
 
 class ApiError(Exception):
-    """A refusal, as HTTP code, machine-readable reason and a sentence for people."""
+    """A refusal: HTTP code, machine-readable reason and a sentence for people."""
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
@@ -223,7 +223,7 @@ class UnsupportedMediaType(ApiError):
 
 
 class Invalid(ApiError):
-    """An object that is understood and wrong."""
+    """An object that is understood and invalid."""
 
     code, reason = 422, "Invalid"
 
@@ -275,7 +275,7 @@ for _kind in ApiError.__subclasses__():
 
 
 def from_status(status: Mapping[str, Any], code: int = 500) -> ApiError:
-    """The error that a `Status` object describes; what a client raises."""
+    """The error that a `Status` object describes; raised by clients."""
     code = int(status.get("code") or code)
     kind = _BY_REASON.get(str(status.get("reason", ""))) or _BY_CODE.get(code, InternalError)
     details = status.get("details")

@@ -13,47 +13,55 @@ ONE = Quantity.of(1)
 
 
 class FlavorSpec(Part, frozen=True, kw_only=True):
-    """Which nodes have this flavor, and what it is worth."""
+    """Which nodes have this flavor, and its speed and price."""
 
-    description: Annotated[Text, doc("What this kind of capacity is, for people.")] = ""
+    description: Annotated[Text, doc("Description of this kind of capacity, for people.")] = ""
     node_labels: Annotated[
-        Labels, doc("Labels that a node of this flavor has, as the cluster's profile names them.")
+        Labels,
+        doc(
+            "Labels of nodes with this flavor, by the fleet's keys; cluster profiles translate "
+            "them."
+        ),
     ] = {}
-    cluster_labels: Annotated[Labels, doc("Labels that the cluster of such a node has.")] = {}
+    cluster_labels: Annotated[Labels, doc("Labels of clusters that have such nodes.")] = {}
     node_taints: Annotated[
         tuple[Taint, ...],
         doc("Taints of such nodes, which pods must tolerate.", max_items=16, list_type="atomic"),
     ] = ()
     tolerations: Annotated[
         tuple[Toleration, ...],
-        doc("Tolerations given to pods placed on this flavor.", max_items=16, list_type="atomic"),
+        doc("Tolerations added to pods placed on this flavor.", max_items=16, list_type="atomic"),
     ] = ()
     interruptible: Annotated[
-        bool, doc("Whether the provider may take such nodes back, as with spot capacity.")
+        bool, doc("Whether the provider may reclaim such nodes, as with spot capacity.")
     ] = False
-    speed: Annotated[
-        Quantity, doc("How fast work runs here relative to other flavors; 1 is the yardstick.")
-    ] = ONE
+    speed: Annotated[Quantity, doc("Speed relative to other flavors; 1 is the reference.")] = ONE
     prices: Annotated[
         Mapping[ResourceName, Quantity],
-        doc("Price of one unit of each resource for an hour.", max_properties=64),
+        doc("Price of one unit of each resource per hour.", max_properties=64),
     ] = {}
 
 
 class FlavorStatus(Part, frozen=True, kw_only=True):
-    """Where the flavor was seen."""
+    """Nodes of the flavor in the fleet."""
 
-    observed_generation: Annotated[int, doc("Generation that the status was made from.")] = 0
+    observed_generation: Annotated[
+        int, doc("Generation of the object that this status reflects.")
+    ] = 0
     nodes: Annotated[Count, doc("Nodes of this flavor in the fleet.")] = 0
     clusters: Annotated[
         tuple[Name, ...], doc("Clusters that have such nodes.", max_items=512, list_type="set")
     ] = ()
-    allocatable: Annotated[ResourceList, doc("What those nodes have for pods, together.")] = {}
-    conditions: Annotated[Conditions, doc("State of the flavor, aspect by aspect.")] = ()
+    allocatable: Annotated[
+        ResourceList, doc("Total resources of those nodes that are available to pods.")
+    ] = {}
+    conditions: Annotated[Conditions, doc("Latest observations of the flavor's state.")] = ()
 
 
 class Flavor(Object, frozen=True, kw_only=True):
-    """A kind of capacity: node and cluster labels that make it, its speed and its price."""
+    """A kind of capacity: the node and cluster labels that define it, its speed and its price."""
 
-    spec: Annotated[FlavorSpec, doc("Which nodes have this flavor, and its worth.")] = FlavorSpec()
-    status: Annotated[FlavorStatus, doc("Where the flavor was seen.")] = FlavorStatus()
+    spec: Annotated[FlavorSpec, doc("Which nodes have this flavor, and its speed and price.")] = (
+        FlavorSpec()
+    )
+    status: Annotated[FlavorStatus, doc("Nodes of the flavor in the fleet.")] = FlavorStatus()

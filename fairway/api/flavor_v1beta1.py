@@ -1,7 +1,7 @@
-"""Flavor as version v1beta1 says it: what belongs together stands together.
+"""Flavor in version v1beta1: related fields are grouped.
 
 Labels and taints of nodes are one part, how capacity is bought is a word instead of a boolean, and
-prices are a list that keeps the order in which people wrote them. `versions` converts.
+prices are a list that keeps the order in which they were written. `versions` converts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ class FlavorNodes(Part, frozen=True, kw_only=True):
     """The nodes of a flavor."""
 
     labels: Annotated[
-        Labels, doc("Labels that a node of this flavor has, as the cluster's profile names them.")
+        Labels,
+        doc(
+            "Labels of nodes with this flavor, by the fleet's keys; cluster profiles translate "
+            "them."
+        ),
     ] = {}
     taints: Annotated[
         tuple[Taint, ...],
@@ -33,38 +37,36 @@ class FlavorNodes(Part, frozen=True, kw_only=True):
 class FlavorClusters(Part, frozen=True, kw_only=True):
     """The clusters that have nodes of a flavor."""
 
-    labels: Annotated[Labels, doc("Labels that the cluster of such a node has.")] = {}
+    labels: Annotated[Labels, doc("Labels of clusters that have such nodes.")] = {}
 
 
 class Price(Part, frozen=True, kw_only=True):
-    """What one resource costs."""
+    """Price of one resource."""
 
-    resource: Annotated[ResourceName, doc("The resource.")]
-    per_hour: Annotated[Quantity, doc("Price of one unit of it for an hour.")]
+    resource: Annotated[ResourceName, doc("Name of the resource.")]
+    per_hour: Annotated[Quantity, doc("Price of one unit of it per hour.")]
 
 
 class FlavorSpecV1Beta1(Part, frozen=True, kw_only=True):
-    """Which nodes have this flavor, and what it is worth."""
+    """Which nodes have this flavor, and its speed and price."""
 
-    description: Annotated[Text, doc("What this kind of capacity is, for people.")] = ""
-    nodes: Annotated[FlavorNodes | None, doc("What makes a node one of this flavor.")] = None
-    clusters: Annotated[
-        FlavorClusters | None, doc("What makes a cluster one that has such nodes.")
-    ] = None
+    description: Annotated[Text, doc("Description of this kind of capacity, for people.")] = ""
+    nodes: Annotated[FlavorNodes | None, doc("Labels and taints of nodes with this flavor.")] = None
+    clusters: Annotated[FlavorClusters | None, doc("Labels of clusters that have such nodes.")] = (
+        None
+    )
     tolerations: Annotated[
         tuple[Toleration, ...],
-        doc("Tolerations given to pods placed on this flavor.", max_items=16, list_type="atomic"),
+        doc("Tolerations added to pods placed on this flavor.", max_items=16, list_type="atomic"),
     ] = ()
     capacity: Annotated[
         Literal["OnDemand", "Reserved", "Spot"] | None,
         doc(
-            "How such nodes are bought: on demand, reserved (paid for whether used or not), or as "
-            "spot capacity, which the provider may take back; unset means on demand."
+            "How such nodes are bought. OnDemand: on demand. Reserved: paid for whether used or "
+            "not. Spot: the provider may reclaim them. Unset: on demand."
         ),
     ] = None
-    speed: Annotated[
-        Quantity, doc("How fast work runs here relative to other flavors; 1 is the yardstick.")
-    ] = ONE
+    speed: Annotated[Quantity, doc("Speed relative to other flavors; 1 is the reference.")] = ONE
     prices: Annotated[
         tuple[Price, ...],
         doc("Price of each resource.", max_items=64, list_type="map", list_map_keys=["resource"]),
@@ -76,10 +78,10 @@ def _api_version() -> str:
 
 
 class FlavorV1Beta1(Object, frozen=True, kw_only=True, tag="Flavor"):
-    """A kind of capacity: the nodes and clusters that make it, its speed and its price."""
+    """A kind of capacity: the nodes and clusters that have it, its speed and its price."""
 
     api_version: str = field(default_factory=_api_version)
-    spec: Annotated[FlavorSpecV1Beta1, doc("Which nodes have this flavor, and its worth.")] = (
-        FlavorSpecV1Beta1()
-    )
-    status: Annotated[FlavorStatus, doc("Where the flavor was seen.")] = FlavorStatus()
+    spec: Annotated[
+        FlavorSpecV1Beta1, doc("Which nodes have this flavor, and its speed and price.")
+    ] = FlavorSpecV1Beta1()
+    status: Annotated[FlavorStatus, doc("Nodes of the flavor in the fleet.")] = FlavorStatus()

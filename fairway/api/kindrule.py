@@ -1,8 +1,8 @@
-"""KindRule: a further native kind, described as data.
+"""KindRule: an additional native kind, described as data.
 
-A rule says where the pods of a kind stand in its manifests, how it is held, what its status means
-and what its own controller would write. Paths are JSONPath, as far as one can also write at them;
-expressions are CEL. What an expression may look at is listed in docs/guides/kinds.md.
+A rule says where the manifests of a kind have their pods, how the kind is held, what its status
+means and what its own controller would write. Paths are JSONPath, limited to paths that can also be
+written; expressions are CEL. docs/guides/kinds.md lists the variables of each expression.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from fairway.api.meta import VERSION, Conditions, JsonObject, JsonPart, Object, 
 
 KINDS_GROUP = "kinds.fairway.dev"
 
-# A path from the manifest, or from the role where a role is at hand.
+# A path from the manifest, or from the role if there is one.
 PathText = Annotated[str, limits(max_length=512)]
-# An expression that may be left out.
+# An expression that may be empty.
 OptionalExpression = Annotated[str, limits(max_length=4096)]
 
 
 class PodCountRule(Part, frozen=True, kw_only=True):
-    """How many pods a role has, and where that number is written."""
+    """Number of pods of a role, and where it is written."""
 
     path: Annotated[
-        PathText, doc("Where the number stands, from the role; empty: it is always the default.")
+        PathText, doc("Path of the number, from the role; empty: always the default.")
     ] = ""
-    otherwise: Annotated[PathText, doc("Where it is read if nothing stands at the path.")] = ""
-    default: Annotated[Count, doc("The number if it stands nowhere.")] = 1
+    otherwise: Annotated[PathText, doc("Path to read if there is nothing at path.")] = ""
+    default: Annotated[Count, doc("Number of pods if no path has one.")] = 1
     times: Annotated[
-        PathText, doc("Where the number of pods of each one stands, such as hosts of a slice.")
+        PathText, doc("Path of the number of pods per unit counted, such as hosts per slice.")
     ] = ""
 
 
@@ -55,14 +55,17 @@ class PodCountRule(Part, frozen=True, kw_only=True):
 class PodSetRule(JsonPart, frozen=True, kw_only=True):
     """A role, or all roles of a map or list."""
 
-    name: Annotated[OptionalLabel, doc("Name of the pod set, where the path finds one role.")] = ""
+    name: Annotated[OptionalLabel, doc("Name of the pod set, if the path finds one role.")] = ""
     name_from: Annotated[
         OptionalExpression,
-        doc("Name of each pod set, over `key` and `role`; other characters become dashes."),
+        doc(
+            "Expression for the name of each pod set, over `key` and `role`; characters that "
+            "names do not allow become dashes."
+        ),
     ] = ""
     at: Annotated[
         PathText,
-        doc("Where the role stands, such as spec.head or spec.groups[*]; empty: the manifest."),
+        doc("Path of the role, such as spec.head or spec.groups[*]; empty: the manifest."),
     ] = ""
     order: Annotated[
         tuple[str, ...],
@@ -71,69 +74,90 @@ class PodSetRule(JsonPart, frozen=True, kw_only=True):
     ] = ()  # fmt: skip
     required: Annotated[bool, doc("Whether a manifest without the role is refused.")] = False
     when: Annotated[
-        OptionalExpression, doc("Whether the role has pods, over `role`; empty: always.")
+        OptionalExpression,
+        doc("Expression over `role` for whether the role has pods; empty: always."),
     ] = ""
     template: Annotated[
-        PathText, doc("Where the pod template stands, from the role.")
+        PathText, doc("Path of the pod template, from the role.")
     ] = "template"  # fmt: skip
-    partial: Annotated[
-        bool, doc("Whether what stands there is a part of a template, to be laid over `pod`.")
-    ] = False
+    partial: Annotated[bool, doc("Whether the template is partial, to be merged over `pod`.")] = (
+        False
+    )
     creates_template: Annotated[
         bool,
-        doc("Whether a missing template is made at the path, for decisions to be written in."),
+        doc(
+            "Whether to create a missing template at the path, so that decisions can be written "
+            "into it."
+        ),
     ] = False
     inline: Annotated[
         bool,
-        doc("Whether labels, annotations and the pod's fields stand in the template itself."),
+        doc("Whether labels, annotations and the pod's fields are in the template itself."),
     ] = False
     metadata: Annotated[
         PathText,
-        doc("Where labels and annotations stand, from the template, if the rest is inline."),
+        doc("Path of labels and annotations, from the template, if the rest is inline."),
     ] = ""
     pod: Annotated[
         JsonObject | None,
         doc(
-            "The pod, `metadata` and `spec`, of a role without a pod template; texts that start "
-            "with = are expressions over `role`, a map is left out unless its key ? holds, and "
-            "null is left out."
+            "Pod, as `metadata` and `spec`, of a role without a pod template. Strings that "
+            "start with = are expressions over `role`; a map is omitted unless its key ? holds; "
+            "null is omitted."
         ),
     ] = None
     shapes: Annotated[
         OptionalExpression,
-        doc("Pod specs that take turns, over `role`; the largest of each request counts."),
+        doc(
+            "Expression over `role` for pod specs that run in turn; the largest of each request "
+            "counts."
+        ),
     ] = ""
-    count: Annotated[PodCountRule, doc("How many pods.")] = PodCountRule()
+    count: Annotated[PodCountRule, doc("Number of pods.")] = PodCountRule()
     least: Annotated[
         OptionalExpression,
-        doc("Fewest pods of use, over `role` and `count`; null or empty: all."),
+        doc(
+            "Expression for the minimum useful number of pods, over `role` and `count`; null or "
+            "empty: all."
+        ),
     ] = ""
     restart_policy: Annotated[
         OptionalExpression,
-        doc("Restart policy that its controller gives to pods, over `role`; empty: their own."),
+        doc(
+            "Expression over `role` for the restart policy that the controller sets on pods; "
+            "empty: the pods' own."
+        ),
     ] = ""
     retries: Annotated[
         OptionalExpression,
-        doc("How often a failed pod is made anew, over `role`; -1: for ever; empty: never."),
+        doc(
+            "Expression over `role` for how often a failed pod is recreated; -1: without limit; "
+            "empty: never."
+        ),
     ] = ""
     pod_name: Annotated[
         OptionalExpression,
-        doc("Name of a pod, over `name`, `podSet`, `role`, `key` and `index`; empty: all joined."),
+        doc(
+            "Expression for the name of a pod, over `name`, `podSet`, `role`, `key` and "
+            "`index`; empty: NAME-PODSET-INDEX."
+        ),
     ] = ""
 
 
 class ReplicasRule(Part, frozen=True, kw_only=True):
-    """How many copies a Divided kind has."""
+    """Number of replicas of a Divided kind."""
 
-    path: Annotated[PathText, doc("Where the number stands and is written.")]
-    default: Annotated[Count, doc("The number if it stands nowhere.")] = 1
+    path: Annotated[PathText, doc("Path where the number is read and written.")]
+    default: Annotated[Count, doc("Number of replicas if there is nothing at path.")] = 1
 
 
 class HoldRule(JsonPart, frozen=True, kw_only=True):
-    """How its own controller is told to make no pods: two merge patches of the manifest."""
+    """How its own controller is kept from creating pods: two merge patches of the manifest."""
 
-    held: Annotated[JsonObject, doc("Patch that holds; a manifest that has all of it is held.")]
-    released: Annotated[JsonObject, doc("Patch that releases one that is held.")]
+    held: Annotated[
+        JsonObject, doc("Patch that holds an object; a manifest that contains all of it is held.")
+    ]
+    released: Annotated[JsonObject, doc("Patch that releases a held object.")]
 
 
 @rules(
@@ -143,100 +167,122 @@ class HoldRule(JsonPart, frozen=True, kw_only=True):
     )
 )
 class EnvironmentRule(JsonPart, frozen=True, kw_only=True):
-    """A variable that its controller gives to containers; one the user wrote is kept."""
+    """A variable that the controller sets in containers; one set by the user is kept."""
 
     name: Annotated[str, doc("Name of the variable.", min_length=1, max_length=256)]
-    value: Annotated[OptionalExpression, doc("Its text.")] = ""
+    value: Annotated[OptionalExpression, doc("Expression for the value.")] = ""
     json: Annotated[
         JsonObject | None,
-        doc("Its text as JSON; texts in it that start with = are expressions, null is left out."),
+        doc("Value as JSON; strings that start with = are expressions, null is omitted."),
     ] = None
-    when: Annotated[OptionalExpression, doc("Whether a pod has it; empty: always.")] = ""
+    when: Annotated[
+        OptionalExpression, doc("Expression for whether a pod has the variable; empty: always.")
+    ] = ""
     pod_sets: Annotated[
         tuple[Label, ...],
-        doc("Pod sets that have it; none means all.", max_items=16, list_type="set"),
+        doc("Pod sets that have the variable; empty: all.", max_items=16, list_type="set"),
     ] = ()
 
 
 class FileRule(Part, frozen=True, kw_only=True):
-    """A file that its controller mounts, such as a list of hosts."""
+    """A file that the controller mounts, such as a list of hosts."""
 
-    path: Annotated[str, doc("Where containers see it.", min_length=1, max_length=1024)]
-    content: Annotated[Expression, doc("Its text, over the same as `environment`.")]
+    path: Annotated[str, doc("Path of the file in containers.", min_length=1, max_length=1024)]
+    content: Annotated[
+        Expression, doc("Expression for the content, over the same variables as `environment`.")
+    ]
     pod_sets: Annotated[
         tuple[Label, ...],
-        doc("Pod sets that have it; none means all.", max_items=16, list_type="set"),
+        doc("Pod sets that have the file; empty: all.", max_items=16, list_type="set"),
     ] = ()
 
 
 class PhaseRule(Part, frozen=True, kw_only=True):
-    """What must be true of an object to be in a phase."""
+    """What must hold for an object to be in a phase."""
 
     phase: Annotated[
         Literal["Pending", "Suspended", "Running", "Succeeded", "Failed"], doc("The phase.")
     ]
-    when: Annotated[Expression, doc("Whether it is; what has no value does not match.")]
-    reason: Annotated[OptionalExpression, doc("Why, as a code.")] = ""
-    message: Annotated[OptionalExpression, doc("Why, as a sentence.")] = ""
+    when: Annotated[
+        Expression, doc("Expression for whether the object is in the phase; no value: it is not.")
+    ]
+    reason: Annotated[OptionalExpression, doc("Expression for the reason code.")] = ""
+    message: Annotated[OptionalExpression, doc("Expression for the message.")] = ""
 
 
 class StatusRule(Part, frozen=True, kw_only=True):
-    """What the status of an object says."""
+    """How to read the status of an object."""
 
     phases: Annotated[
         tuple[PhaseRule, ...],
-        doc("Phases; the first that matches counts, none: Pending.", min_items=1, max_items=32,
+        doc("Phases; the first match applies, no match: Pending.", min_items=1, max_items=32,
             list_type="atomic"),
     ]  # fmt: skip
-    ready: Annotated[OptionalExpression, doc("How many pods or replicas are ready.")] = ""
-    succeeded: Annotated[OptionalExpression, doc("How many have succeeded.")] = ""
-    failed: Annotated[OptionalExpression, doc("How many have failed.")] = ""
-    progress: Annotated[OptionalExpression, doc("What a person would like to read.")] = ""
+    ready: Annotated[
+        OptionalExpression, doc("Expression for the number of ready pods or replicas.")
+    ] = ""
+    succeeded: Annotated[
+        OptionalExpression, doc("Expression for the number of pods or replicas that succeeded.")
+    ] = ""
+    failed: Annotated[
+        OptionalExpression, doc("Expression for the number of pods or replicas that failed.")
+    ] = ""
+    progress: Annotated[OptionalExpression, doc("Expression for the progress, for people.")] = ""
     healthy: Annotated[
-        OptionalExpression, doc("Whether a service is healthy; no value: not known.")
+        OptionalExpression, doc("Expression for whether a service is healthy; no value: unknown.")
     ] = ""
     current: Annotated[
         OptionalExpression,
-        doc("Whether the status is of the newest generation; empty: by observedGeneration."),
+        doc(
+            "Expression for whether the status is of the newest generation; empty: by "
+            "observedGeneration."
+        ),
     ] = ""
     sums: Annotated[
         tuple[PathText, ...],
-        doc("Numbers of the status that add up over clusters.", max_items=32, list_type="set"),
+        doc(
+            "Paths of numbers in the status that are summed over clusters.",
+            max_items=32,
+            list_type="set",
+        ),
     ] = ()
 
 
 class PlayRule(JsonPart, frozen=True, kw_only=True):
-    """The status that its own controller would write, for clusters that have no such controller."""
+    """The status that the controller would write, for clusters without that controller."""
 
     succeeded: Annotated[
-        OptionalExpression, doc("Whether it is done, over the pods; empty: all have succeeded.")
+        OptionalExpression,
+        doc("Expression over the pods for whether it succeeded; empty: if all pods succeeded."),
     ] = ""
     failed: Annotated[
-        OptionalExpression, doc("Whether it has failed, over the pods; empty: any has failed.")
+        OptionalExpression,
+        doc("Expression over the pods for whether it failed; empty: if any pod failed."),
     ] = ""
     running: Annotated[
-        OptionalExpression, doc("Whether it runs, over the pods; empty: any has started.")
+        OptionalExpression,
+        doc("Expression over the pods for whether it runs; empty: if any pod has started."),
     ] = ""
     status: Annotated[
         JsonObject,
-        doc("The status; texts that start with = are expressions, null is left out."),
+        doc("Status; strings that start with = are expressions, null is omitted."),
     ]
 
 
 class DependencyRule(Part, frozen=True, kw_only=True):
-    """Objects that pods need, beyond those that their templates name."""
+    """Objects that pods need, besides those that their templates name."""
 
     api_version: Annotated[str, doc("API version of the objects.", max_length=317)] = "v1"
     kind: Annotated[str, doc("Kind of the objects.", min_length=1, max_length=63)]
-    path: Annotated[PathText, doc("Where their names stand.")]
+    path: Annotated[PathText, doc("Path of their names.")]
 
 
 class FaultRule(Part, frozen=True, kw_only=True):
     """A reason to refuse a manifest."""
 
-    path: Annotated[PathText, doc("The field that is wrong.")]
-    when: Annotated[Expression, doc("Whether it is.")]
-    message: Annotated[str, doc("What is wrong with it.", min_length=1, max_length=1024)]
+    path: Annotated[PathText, doc("Path of the faulty field.")]
+    when: Annotated[Expression, doc("Expression for whether the field is faulty.")]
+    message: Annotated[str, doc("Error message.", min_length=1, max_length=1024)]
 
 
 @rules(
@@ -251,49 +297,58 @@ class KindRuleSpec(Part, frozen=True, kw_only=True):
 
     api_versions: Annotated[
         tuple[str, ...],
-        doc("Versions of the kind, the preferred one first, such as example.com/v1.", min_items=1,
+        doc("API versions of the kind, preferred first, such as example.com/v1.", min_items=1,
             max_items=8, list_type="set"),
     ]  # fmt: skip
     kind: Annotated[
-        str, doc("The kind.", pattern="^[A-Z][A-Za-z0-9]*$", min_length=1, max_length=63)
+        str, doc("Name of the kind.", pattern="^[A-Z][A-Za-z0-9]*$", min_length=1, max_length=63)
     ]
     mode: Annotated[
         Literal["Gang", "Divided", "Independent"], doc("How its pods are placed.")
     ] = "Gang"  # fmt: skip
-    replicas: Annotated[ReplicasRule | None, doc("Copies of a Divided kind.")] = None
+    replicas: Annotated[ReplicasRule | None, doc("Number of replicas of a Divided kind.")] = None
     pod_sets: Annotated[
         tuple[PodSetRule, ...],
-        doc("Its roles.", min_items=1, max_items=16, list_type="atomic"),
+        doc("Roles of the kind.", min_items=1, max_items=16, list_type="atomic"),
     ]
-    hold: Annotated[HoldRule | None, doc("How it is held; unset: it can't be.")] = None
+    hold: Annotated[HoldRule | None, doc("How objects are held; unset: they cannot be held.")] = (
+        None
+    )
     environment: Annotated[
         tuple[EnvironmentRule, ...],
-        doc("Variables that its controller gives to containers.", max_items=64,
+        doc("Variables that the controller sets in containers.", max_items=64,
             list_type="map", list_map_keys=["name"]),
     ] = ()  # fmt: skip
     files: Annotated[
         tuple[FileRule, ...],
-        doc("Files that its controller mounts.", max_items=16, list_type="map",
+        doc("Files that the controller mounts.", max_items=16, list_type="map",
             list_map_keys=["path"]),
     ] = ()  # fmt: skip
     subdomain: Annotated[
         OptionalExpression,
-        doc("Service in which pods find each other as NAME.SUBDOMAIN, over the same; empty: none."),
+        doc(
+            "Expression for the service in which pods find each other as NAME.SUBDOMAIN, over "
+            "the same variables as `environment`; empty: none."
+        ),
     ] = ""
     labels: Annotated[
         Mapping[Key, Expression],
-        doc("Labels that its controller gives to pods.", max_properties=32),
+        doc("Expressions for labels that the controller sets on pods.", max_properties=32),
     ] = {}
     needs_controller: Annotated[
         str,
-        doc("Why no local cluster can run it without its controller; empty: it can.",
+        doc("Why a local cluster cannot run it without its controller; empty: it can.",
             max_length=1024),
     ] = ""  # fmt: skip
-    status: Annotated[StatusRule, doc("What the status of an object says.")]
-    play: Annotated[PlayRule, doc("The status on clusters without its controller.")]
+    status: Annotated[StatusRule, doc("How to read the status of an object.")]
+    play: Annotated[PlayRule, doc("Status on clusters without the controller.")]
     dependencies: Annotated[
         tuple[DependencyRule, ...],
-        doc("Objects that pods need, beyond their templates.", max_items=32, list_type="atomic"),
+        doc(
+            "Objects that pods need, besides those that their templates name.",
+            max_items=32,
+            list_type="atomic",
+        ),
     ] = ()
     faults: Annotated[
         tuple[FaultRule, ...],
@@ -304,8 +359,10 @@ class KindRuleSpec(Part, frozen=True, kw_only=True):
 class KindRuleStatus(Part, frozen=True, kw_only=True):
     """Whether the rule is in use."""
 
-    observed_generation: Annotated[int, doc("Generation that the status was made from.")] = 0
-    conditions: Annotated[Conditions, doc("State of the rule, aspect by aspect.")] = ()
+    observed_generation: Annotated[
+        int, doc("Generation of the object that this status reflects.")
+    ] = 0
+    conditions: Annotated[Conditions, doc("Latest observations of the rule's state.")] = ()
 
 
 def _api_version() -> str:
@@ -313,7 +370,7 @@ def _api_version() -> str:
 
 
 class KindRule(Object, frozen=True, kw_only=True):
-    """A further native kind, described as data."""
+    """An additional native kind, described as data."""
 
     api_group: ClassVar[str] = KINDS_GROUP
     api_version: str = field(default_factory=_api_version)

@@ -44,7 +44,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A further version of a kind, served beside the one that our own parts speak."""
+    """A further version of a kind, served beside the version that Fairway itself uses."""
 
     name: str
     struct: type[Object]
@@ -53,10 +53,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind: its type, its names, and what tables show of it.
+    """One kind: its type, its names, and the columns of its table.
 
-    `stored` is the version in which objects are kept. It changes one release after the one that
-    first served it, so that either of two neighbours reads what the other has written.
+    `stored` is the version in which objects are stored. A version is stored one release after it
+    was first served, so that two neighbouring releases read each other's objects.
     """
 
     struct: type[Object]

@@ -1,6 +1,6 @@
-"""What all objects share: metadata, conditions, selectors, taints and tolerations.
+"""Types that all objects share: metadata, conditions, selectors, taints and tolerations.
 
-Shapes and names are those of Kubernetes, so that its clients read ours without translation.
+Shapes and names follow Kubernetes, so that its clients read our objects as they are.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 class Part(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A piece of an object: immutable, read leniently, written without what equals its default."""
+    """A part of an object: immutable, read leniently, written without fields at their default."""
 
 
 class JsonPart(Part, frozen=True, kw_only=True):
-    """A piece that holds plain JSON, in which true is not 1."""
+    """A part that holds plain JSON, in which true is not 1."""
 
     def __eq__(self, other: object) -> bool:
         return Part.__eq__(self, other) is True and all(
@@ -58,7 +58,7 @@ class JsonPart(Part, frozen=True, kw_only=True):
 
 
 class OwnerReference(Part, frozen=True, kw_only=True):
-    """An object without which this one has no reason to exist."""
+    """An object that owns this one."""
 
     api_version: Annotated[str, doc("API version of the owner.")]
     kind: Annotated[str, doc("Kind of the owner.")]
@@ -66,12 +66,12 @@ class OwnerReference(Part, frozen=True, kw_only=True):
     uid: Annotated[str, doc("UID of the owner.")]
     controller: Annotated[bool, doc("Whether the owner manages this object.")] = False
     block_owner_deletion: Annotated[
-        bool, doc("Whether the owner waits for this object when deleted in the foreground.")
+        bool, doc("Whether foreground deletion of the owner waits for this object.")
     ] = False
 
 
 class ObjectMeta(Part, frozen=True, kw_only=True):
-    """Kubernetes' object metadata, as far as Fairway reads it."""
+    """Kubernetes object metadata, as far as Fairway reads it."""
 
     name: str = ""
     generate_name: str = ""
@@ -101,10 +101,10 @@ class Object(
     tag_field="kind",
     tag=True,
 ):
-    """A whole object of ours. Its kind is its class name, checked when it is read."""
+    """A complete Fairway object. Its kind is its class name, checked when it is read."""
 
     api_group: ClassVar[str] = GROUP
-    # A default from a function is never left out when written, unlike a plain one.
+    # Unlike a plain default, a default from a function is always written.
     api_version: str = field(default_factory=_api_version)
     metadata: ObjectMeta = ObjectMeta()
 
@@ -116,14 +116,16 @@ class Object(
 class Condition(Part, frozen=True, kw_only=True):
     """One aspect of an object's state, in Kubernetes' form."""
 
-    type: Annotated[Key, doc("What the condition is about, in one word.")]
-    status: Annotated[Literal["True", "False", "Unknown"], doc("Whether it holds.")]
+    type: Annotated[Key, doc("Type of the condition.")]
+    status: Annotated[Literal["True", "False", "Unknown"], doc("Whether the condition holds.")]
     observed_generation: Annotated[
-        int, doc("Generation of the object that the condition was made from.", minimum=0)
+        int, doc("Generation of the object that the condition reflects.", minimum=0)
     ] = 0
     last_transition_time: Annotated[datetime, doc("When the status last changed.")]
-    reason: Annotated[Code, doc("Why, as a code for programs.")] = ""
-    message: Annotated[str, doc("Why, as a sentence for people.", max_length=32768)] = ""
+    reason: Annotated[Code, doc("Reason for the status, as a code for programs.")] = ""
+    message: Annotated[
+        str, doc("Reason for the status, as a sentence for people.", max_length=32768)
+    ] = ""
 
 
 Conditions = Annotated[
@@ -139,25 +141,26 @@ Conditions = Annotated[
     )
 )
 class LabelRequirement(Part, frozen=True, kw_only=True):
-    """A test of one label."""
+    """A requirement on one label."""
 
     key: Annotated[Key, doc("Key of the label.")]
     operator: Annotated[
-        Literal["In", "NotIn", "Exists", "DoesNotExist"], doc("How the label is tested.")
+        Literal["In", "NotIn", "Exists", "DoesNotExist"],
+        doc("How the label is compared with the values."),
     ]
     values: Annotated[
         tuple[LabelValue, ...],
-        doc("Values that In and NotIn compare with.", max_items=64, list_type="atomic"),
+        doc("Values for In and NotIn.", max_items=64, list_type="atomic"),
     ] = ()
 
 
 class LabelSelector(Part, frozen=True, kw_only=True):
-    """Chooses objects by their labels; all parts must hold, and an empty one chooses all."""
+    """Selects objects by label; all requirements must hold, and an empty selector selects all."""
 
     match_labels: Annotated[Labels, doc("Labels that must have these values.")] = {}
     match_expressions: Annotated[
         tuple[LabelRequirement, ...],
-        doc("Further tests of labels.", max_items=32, list_type="atomic"),
+        doc("Further requirements on labels.", max_items=32, list_type="atomic"),
     ] = ()
 
 
@@ -169,12 +172,12 @@ class LabelSelector(Part, frozen=True, kw_only=True):
     )
 )
 class NodeRequirement(Part, frozen=True, kw_only=True):
-    """A test of one node label."""
+    """A requirement on one node label."""
 
     key: Annotated[Key, doc("Key of the node label.")]
     operator: Annotated[
         Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"],
-        doc("How the label is tested."),
+        doc("How the label is compared with the values."),
     ]
     values: Annotated[
         tuple[LabelValue, ...],
@@ -183,31 +186,33 @@ class NodeRequirement(Part, frozen=True, kw_only=True):
 
 
 class NodeTerm(Part, frozen=True, kw_only=True):
-    """Node labels that must all hold; of several terms one suffices."""
+    """Requirements on node labels that must all hold; one of several terms suffices."""
 
     match_expressions: Annotated[
         tuple[NodeRequirement, ...],
-        doc("Tests of node labels, all of which must hold.", max_items=32, list_type="atomic"),
+        doc(
+            "Requirements on node labels, all of which must hold.", max_items=32, list_type="atomic"
+        ),
     ] = ()
 
 
 class ClusterSelector(Part, frozen=True, kw_only=True):
-    """Chooses clusters; all parts given must hold, and an empty selector chooses all clusters."""
+    """Selects clusters; all parts given must hold, and an empty selector selects all clusters."""
 
-    labels: Annotated[LabelSelector | None, doc("Chooses clusters by their labels.")] = None
+    labels: Annotated[LabelSelector | None, doc("Selects clusters by label.")] = None
     names: Annotated[
         tuple[Name, ...],
-        doc("Chooses clusters by name; empty means any name.", max_items=512, list_type="set"),
+        doc("Selects clusters by name; empty: any name.", max_items=512, list_type="set"),
     ] = ()
     exclude: Annotated[
         tuple[Name, ...],
-        doc("Clusters that are never chosen, whatever else holds.", max_items=512, list_type="set"),
+        doc("Names of clusters that are never selected.", max_items=512, list_type="set"),
     ] = ()
     expressions: Annotated[
         tuple[Expression, ...],
         doc(
             "CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of "
-            "which must be true; one that fails to evaluate does not match.",
+            "which must be true; an expression that fails to evaluate does not match.",
             max_items=16,
             list_type="atomic",
         ),
@@ -229,59 +234,63 @@ class ClusterSelector(Part, frozen=True, kw_only=True):
     ),
 )
 class Toleration(Part, frozen=True, kw_only=True):
-    """Accepts taints that match."""
+    """Tolerates taints that match."""
 
     key: Annotated[
-        str, doc("Key of the taint; empty with operator Exists means any.", max_length=316)
+        str, doc("Key of the taint; empty with operator Exists: any.", max_length=316)
     ] = ""
     operator: Annotated[
-        Literal["Equal", "Exists"], doc("Whether the value is compared, or only the key.")
+        Literal["Equal", "Exists"], doc("Equal: key and value must match. Exists: only the key.")
     ] = "Equal"
     value: Annotated[LabelValue, doc("Value of the taint, for operator Equal.")] = ""
-    effect: Annotated[TaintEffect | None, doc("Effect of the taint; unset means any.")] = None
+    effect: Annotated[TaintEffect | None, doc("Effect of the taint; unset: any.")] = None
     toleration_seconds: Annotated[
         int | None,
-        doc("How long a NoExecute taint is borne from when it was added; unset means for ever."),
+        doc("Seconds that a NoExecute taint is tolerated after it was added; unset: forever."),
     ] = None
 
 
 class Taint(Part, frozen=True, kw_only=True):
-    """Keeps away what does not tolerate it."""
+    """Keeps away pods or workloads that do not tolerate it."""
 
     key: Annotated[Key, doc("Key of the taint.")]
     value: Annotated[LabelValue, doc("Value of the taint.")] = ""
     effect: Annotated[
         TaintEffect,
-        doc("NoSchedule keeps new pods away, PreferNoSchedule if possible, NoExecute also evicts."),
+        doc(
+            "NoSchedule keeps new pods away, PreferNoSchedule does so if possible, NoExecute "
+            "also evicts."
+        ),
     ]
     time_added: Annotated[
-        datetime | None, doc("When the taint was added; toleration seconds count from here.")
+        datetime | None,
+        doc("When the taint was added; tolerationSeconds counts from then."),
     ] = None
 
 
 class EnvironmentVariable(Part, frozen=True, kw_only=True):
-    """A variable for processes."""
+    """An environment variable."""
 
     name: Annotated[str, doc("Name of the variable.", min_length=1, max_length=256)]
     value: Annotated[str, doc("Value of the variable.", max_length=32768)] = ""
 
 
 class ObjectReference(Part, frozen=True, kw_only=True):
-    """Names an object in the same namespace, or in the one given."""
+    """Refers to an object in the same namespace, or in the namespace given."""
 
     api_version: Annotated[str, doc("API version of the object.", max_length=317)] = "v1"
     kind: Annotated[str, doc("Kind of the object.", min_length=1, max_length=63)]
     namespace: Annotated[
-        Reference, doc("Namespace of the object; empty means that of the referring one.")
+        Reference, doc("Namespace of the object; empty: that of the referring object.")
     ] = ""
     name: Annotated[str, doc("Name of the object.", min_length=1, max_length=253)]
     uid: Annotated[
-        str, doc("UID of the object, where one incarnation is meant.", max_length=64)
+        str, doc("UID of the object, to refer to one instance of it.", max_length=64)
     ] = ""
 
 
 class WorkloadReference(Part, frozen=True, kw_only=True):
-    """Names a workload."""
+    """Refers to a workload."""
 
     namespace: Annotated[Name, doc("Namespace of the workload.")]
     name: Annotated[Name, doc("Name of the workload.")]
@@ -289,7 +298,7 @@ class WorkloadReference(Part, frozen=True, kw_only=True):
 
 
 class SecretReference(Part, frozen=True, kw_only=True):
-    """A key of a Secret."""
+    """Refers to a key of a Secret."""
 
     namespace: Annotated[Name, doc("Namespace of the Secret.")]
     name: Annotated[Name, doc("Name of the Secret.")]

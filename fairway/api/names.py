@@ -1,7 +1,7 @@
 """Names that several parts must agree on: of works, of their namespaces, of reports, of phases.
 
-Names are made of other names, which may be too long together or hold signs that are not allowed
-where they go. Then the end gives way to a hash of the whole, which is the same everywhere.
+Names are composed of other names, which together may be too long or contain characters that are not
+allowed. Then a hash of the whole replaces the end; it is the same everywhere.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-# A workload that carries it is stopped before it goes.
+# A workload with this finalizer is stopped before it is deleted.
 FINALIZER = "fairway.dev/works"
-# A work that its agent brought back to a hub that had lost it.
+# Marks a work that its agent restored to a hub that had lost it.
 ADOPTED = "fairway.dev/adopted"
-# The lease in the namespace of its cluster by which an agent says that it lives.
+# The Lease for the agent's heartbeat, in the namespace of its cluster.
 AGENT_LEASE = "fairway-agent"
-# What an agent notes on its lease while its cluster does not answer it: it can stop nothing there.
+# The agent sets this on its lease while its cluster does not answer: it can stop nothing there.
 CUT_OFF = "fairway.dev/cut-off"
-# The Secret with the authority under which all replicas of a hub serve.
+# The Secret with the certificate authority of all replicas of a hub.
 AUTHORITY = "fairway-authority"
-# The Lease in which the replicas of a hub say where they meet.
+# The Lease in which the replicas of a hub publish their addresses.
 REPLICAS = "fairway-replicas"
-# Label of nodes that an elastic pool brought: its name. They can be given back.
+# Label of nodes that an elastic pool provisioned: its name. They can be given back.
 POOL_LABEL = "fairway.dev/pool"
-# Phases of a workload of which no other follows.
+# Final phases of a workload.
 OVER = ("Succeeded", "Failed", "Cancelled")
 
 _NAME_MOST = 253
@@ -42,33 +42,33 @@ def work_namespace(cluster: str) -> str:
 
 
 def work_name(namespace: str, name: str) -> str:
-    """The work of a workload, in the namespace of each cluster that has a part of it.
+    """The name of a workload's work, in the namespace of each cluster that has a part of it.
 
-    A namespace holds no dot, so two workloads never share a name.
+    A namespace contains no dot, so two workloads never share a name.
     """
     plain = f"{namespace}.{name}"
     return plain if len(plain) <= _NAME_MOST else _shorten(plain, _NAME_MOST, of=plain)
 
 
 def native_workload_name(kind: str, name: str) -> str:
-    """The workload of a native object; two objects of different kinds may have one name."""
+    """The workload of a native object; objects of different kinds may share a name."""
     return f"{kind.lower()}-{name}"
 
 
 def revision_name(rollout: str, mark: str) -> str:
-    """The object with a revision that a Rollout keeps."""
+    """The object with a revision of a Rollout."""
     plain = f"{rollout}-{mark}"
     return plain if len(plain) <= _NAME_MOST else _shorten(plain, _NAME_MOST, of=plain)
 
 
 def namespace_and_name(workload: str) -> tuple[str, str]:
-    """Which object is meant by the one word, `namespace/name`, that plans call a workload."""
+    """The namespace and name in `namespace/name`, which is how plans name a workload."""
     namespace, _, name = workload.partition("/")
     return namespace, name
 
 
 def report_name(cluster: str, chunk: int, *, is_difference: bool = False) -> str:
-    """The report on one chunk of a cluster: the whole one, or what changed since."""
+    """The report on one chunk of a cluster: the whole report, or the changes since."""
     end = f"-{chunk}-difference" if is_difference else f"-{chunk}"
     most = _NAME_MOST - len(end)
     return (cluster if len(cluster) <= most else _shorten(cluster, most, of=cluster)) + end

@@ -1,4 +1,4 @@
-"""Pod sets: pods of one shape in a workload, and the other forms in which they may run."""
+"""Pod sets: pods of one shape in a workload, and alternative forms in which they may run."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ from fairway.api.meta import EnvironmentVariable, Labels, NodeTerm, Part, Resour
     ),
 )
 class TopologyRequest(Part, frozen=True, kw_only=True):
-    """How near to each other the pods of a set must be."""
+    """How close together the pods of a set must be."""
 
-    required: Annotated[OptionalLabel, doc("Level of which one domain must hold all pods.")] = ""
-    preferred: Annotated[OptionalLabel, doc("Level of which one domain should hold all pods.")] = ""
+    required: Annotated[
+        OptionalLabel, doc("Topology level of which one domain must hold all pods.")
+    ] = ""
+    preferred: Annotated[
+        OptionalLabel, doc("Topology level of which one domain should hold all pods.")
+    ] = ""
     slice_level: Annotated[
-        OptionalLabel, doc("Level of which one domain must hold each slice.")
+        OptionalLabel, doc("Topology level of which one domain must hold each slice.")
     ] = ""
     slice_size: Annotated[
-        Count | None, doc("Pods of a slice, such as those of a TPU slice.", minimum=1)
+        Count | None, doc("Number of pods per slice, such as a TPU slice.", minimum=1)
     ] = None
 
 
@@ -42,28 +46,25 @@ class TopologyRequest(Part, frozen=True, kw_only=True):
 class PodSet(Part, frozen=True, kw_only=True):
     """Pods of one shape: a role in the workload."""
 
-    name: Annotated[Label, doc("Name of the role.")]
-    count: Annotated[Count, doc("How many pods; per replica in a Divided workload.")] = 1
-    least_count: Annotated[Count | None, doc("Fewest pods that are of use; unset means all.")] = (
-        None
-    )
-    requests: Annotated[ResourceList, doc("What each pod needs.")] = {}
+    name: Annotated[Label, doc("Name of the pod set.")]
+    count: Annotated[Count, doc("Number of pods; per replica in a Divided workload.")] = 1
+    least_count: Annotated[Count | None, doc("Minimum useful number of pods; unset: all.")] = None
+    requests: Annotated[ResourceList, doc("Resource requests of each pod.")] = {}
     node_selector: Annotated[Labels, doc("Labels that the nodes must have.")] = {}
     node_affinity: Annotated[
         tuple[NodeTerm, ...],
-        doc("Further tests of nodes, one of which must hold.", max_items=16, list_type="atomic"),
+        doc("Further requirements on nodes; one term must hold.", max_items=16, list_type="atomic"),
     ] = ()
     tolerations: Annotated[
         tuple[Toleration, ...],
-        doc("Taints of nodes that the pods bear.", max_items=32, list_type="atomic"),
+        doc("Node taints that the pods tolerate.", max_items=32, list_type="atomic"),
     ] = ()
-    topology: Annotated[TopologyRequest | None, doc("How near to each other the pods must be.")] = (
-        None
-    )
+    topology: Annotated[TopologyRequest | None, doc("How close together the pods must be.")] = None
     member_size: Annotated[
         Count | None,
         doc(
-            "Pods that stay in one cluster where a gang may split, such as a job of a JobSet.",
+            "Number of pods that stay in one cluster if a gang is split, such as those of one "
+            "job of a JobSet; unset: all.",
             minimum=1,
         ),
     ] = None
@@ -77,17 +78,18 @@ class PodSet(Part, frozen=True, kw_only=True):
     )
 )
 class PodSetChange(Part, frozen=True, kw_only=True):
-    """What is different in one pod set."""
+    """Changes to one pod set."""
 
     name: Annotated[Label, doc("Name of the pod set.")]
-    count: Annotated[Count | None, doc("How many pods; unset: the same.")] = None
-    least_count: Annotated[Count | None, doc("Fewest pods that are of use; unset: the same.")] = (
-        None
-    )
+    count: Annotated[Count | None, doc("Number of pods; unset: unchanged.")] = None
+    least_count: Annotated[
+        Count | None,
+        doc("Minimum useful number of pods; unset: unchanged, or all if count is set."),
+    ] = None
     requests: Annotated[
-        ResourceList, doc("What each pod needs of these resources instead; 0 takes one away.")
+        ResourceList, doc("Resource requests to change, per pod; 0 removes a resource.")
     ] = {}
-    image: Annotated[str, doc("Image of its containers; empty: the same.", max_length=1024)] = ""
+    image: Annotated[str, doc("Image of the containers; empty: unchanged.", max_length=1024)] = ""
     environment: Annotated[
         tuple[EnvironmentVariable, ...],
         doc("Variables to add.", max_items=64, list_type="map", list_map_keys=["name"]),
@@ -95,17 +97,17 @@ class PodSetChange(Part, frozen=True, kw_only=True):
 
 
 class Alternative(Part, frozen=True, kw_only=True):
-    """Another form in which the workload may run, if it can't have the first for a while."""
+    """Another form in which the workload may run, if the earlier ones do not fit for a while."""
 
     name: Annotated[Label, doc("Name of the alternative.")]
     after_seconds: Annotated[
-        Seconds, doc("How long to hold out for the earlier ones before this one is tried.")
+        Seconds, doc("Seconds to wait for the earlier forms before this one is tried.")
     ] = 0
     flavors: Annotated[
         tuple[Name, ...],
-        doc("Flavors it may use; none means any.", max_items=32, list_type="atomic"),
+        doc("Flavors it may use; empty: any.", max_items=32, list_type="atomic"),
     ] = ()
     pod_sets: Annotated[
         tuple[PodSetChange, ...],
-        doc("What is different.", max_items=18, list_type="map", list_map_keys=["name"]),
+        doc("Changes to the pod sets.", max_items=18, list_type="map", list_map_keys=["name"]),
     ] = ()

@@ -1,7 +1,8 @@
-"""PlacementPolicy: where workloads may go, in which order, and how replicas are divided.
+"""PlacementPolicy: where workloads may run, in which order, and how replicas are divided.
 
-Policies in the system namespace serve everyone; those of a tenant serve its namespace. With
-`numberOfClusters` a policy needs no workload: it chooses clusters and publishes them in its status.
+All namespaces may use the policies of the system namespace; a tenant's policies serve its own
+namespace. A policy with `numberOfClusters` needs no workload: it chooses clusters and publishes
+them in its status.
 """
 
 from __future__ import annotations
@@ -35,15 +36,18 @@ BuiltInScore = Literal[
 
 
 class ClusterGroup(Part, frozen=True, kw_only=True):
-    """Clusters that are equally welcome; an earlier group is preferred to a later one."""
+    """Clusters of equal preference; an earlier group is preferred to a later one."""
 
-    name: Annotated[Label, doc("Name of the group, for the ladder.")]
+    name: Annotated[Label, doc("Name of the group, used in the ladder.")]
     selector: Annotated[
         ClusterSelector,
-        doc("Which clusters belong to it; one in an earlier group is not in a later."),
+        doc(
+            "Selects the clusters of the group; a cluster belongs to the first group that "
+            "selects it."
+        ),
     ] = ClusterSelector()
     replicas_max: Annotated[
-        Count | None, doc("Most replicas of a Divided workload in this group; unset: no limit.")
+        Count | None, doc("Maximum replicas of a Divided workload in this group; unset: no limit.")
     ] = None
 
 
@@ -60,33 +64,34 @@ class ClusterGroup(Part, frozen=True, kw_only=True):
     ),
 )
 class Spread(Part, frozen=True, kw_only=True):
-    """Over how many domains a workload is spread, and how evenly."""
+    """Number of domains over which a workload is spread, and how evenly."""
 
     by: Annotated[
         Literal["Cluster", "Region", "Zone", "Provider", "Label"],
-        doc("What makes a domain: the cluster itself, or a label of it."),
+        doc("What defines a domain: the cluster itself, or one of its labels."),
     ]
     label: Annotated[
         str, doc("Cluster label whose values are the domains, with by: Label.", max_length=316)
     ] = ""
-    least: Annotated[Count, doc("Fewest domains to use.", minimum=1)] = 1
-    most: Annotated[Count | None, doc("Most domains to use; unset means no limit.", minimum=1)] = (
+    least: Annotated[Count, doc("Minimum number of domains.", minimum=1)] = 1
+    most: Annotated[Count | None, doc("Maximum number of domains; unset: no limit.", minimum=1)] = (
         None
     )
     skew: Annotated[
         Count | None,
-        doc("Largest difference of replicas between two domains; unset: no limit.", minimum=1),
+        doc("Maximum difference in replicas between two domains; unset: no limit.", minimum=1),
     ] = None
     when_unsatisfiable: Annotated[
-        Literal["Refuse", "Prefer"], doc("Whether the rule must hold, or is only preferred.")
+        Literal["Refuse", "Prefer"],
+        doc("Refuse: the rule must hold. Prefer: it is only preferred."),
     ] = "Refuse"
 
 
 class StaticWeight(Part, frozen=True, kw_only=True):
-    """The weight of some clusters; a cluster chosen by several rules has the largest."""
+    """Weight of some clusters; a cluster that several rules select gets the largest."""
 
-    selector: Annotated[ClusterSelector, doc("Which clusters.")]
-    weight: Annotated[int, doc("Their weight.", minimum=0, maximum=1_000_000)]
+    selector: Annotated[ClusterSelector, doc("Selects the clusters.")]
+    weight: Annotated[int, doc("Weight of these clusters.", minimum=0, maximum=1_000_000)]
 
 
 @rules(
@@ -102,13 +107,13 @@ class StaticWeight(Part, frozen=True, kw_only=True):
     ),
 )
 class Division(Part, frozen=True, kw_only=True):
-    """How the replicas of a Divided workload are spread over its clusters."""
+    """How the replicas of a Divided workload are distributed over clusters."""
 
     type: Annotated[
         Literal["Duplicated", "StaticWeight", "DynamicWeight", "Aggregated"],
         doc(
-            "All replicas in each cluster; by given weights; by what fits in each; or in as few "
-            "clusters as hold them."
+            "Duplicated: all replicas in each cluster. StaticWeight: by given weights. "
+            "DynamicWeight: by what fits in each. Aggregated: in as few clusters as possible."
         ),
     ] = "Aggregated"
     weights: Annotated[
@@ -118,22 +123,27 @@ class Division(Part, frozen=True, kw_only=True):
     count_by: Annotated[
         Literal["Replicas", "Speed"],
         doc(
-            "Whether each replica counts for one, or for the speed of its flavor: then replicas "
-            "are asked for as of speed 1, and fewer are needed where they are faster."
+            "Replicas: each replica counts as one. Speed: each counts by the speed of its "
+            "flavor, so that replicas are requested at speed 1 and fewer are needed on faster "
+            "flavors."
         ),
     ] = "Replicas"
-    per_cluster_min: Annotated[Count, doc("Fewest replicas in a cluster that gets any.")] = 0
+    per_cluster_min: Annotated[Count, doc("Minimum replicas in a cluster that gets any.")] = 0
     per_cluster_max: Annotated[
-        Count | None, doc("Most replicas in a cluster; unset means no limit.")
+        Count | None, doc("Maximum replicas in a cluster; unset: no limit.")
     ] = None
 
 
 class LadderStep(Part, frozen=True, kw_only=True):
-    """One way to get capacity, tried before the next."""
+    """One way to obtain capacity, tried before the next."""
 
-    group: Annotated[OptionalLabel, doc("Name of the group; empty where there are no groups.")] = ""
+    group: Annotated[OptionalLabel, doc("Name of the group; empty if there are no groups.")] = ""
     rung: Annotated[
-        Rung, doc("Take what is idle, preempt victims, or provision nodes of an elastic pool.")
+        Rung,
+        doc(
+            "Idle: use idle capacity. Preempt: preempt victims. Provision: provision nodes of "
+            "an elastic pool."
+        ),
     ]
 
 
@@ -144,24 +154,29 @@ class LadderStep(Part, frozen=True, kw_only=True):
     )
 )
 class ScoreWeight(Part, frozen=True, kw_only=True):
-    """One score and how much it counts."""
+    """A score and its weight."""
 
-    built_in: Annotated[BuiltInScore | None, doc("A score that the hub computes.")] = None
+    built_in: Annotated[BuiltInScore | None, doc("Score that the hub computes.")] = None
     scorer: Annotated[Reference, doc("Name of a Scorer, for any other score.")] = ""
     item: Annotated[
-        str, doc("Which of the scorer's values; empty means its only one.", max_length=253)
+        str, doc("Value of the scorer to use; empty: its only one.", max_length=253)
     ] = ""
     resource: Annotated[
-        ResourceName, doc("The resource that Allocatable and the accelerator scores look at.")
+        ResourceName, doc("Resource that Allocatable and the accelerator scores compare.")
     ] = "nvidia.com/gpu"
     weight: Annotated[
-        int, doc("How much it counts; negative prefers the least.", minimum=-10, maximum=10)
+        int,
+        doc(
+            "Weight of the score; a negative weight prefers the lowest score.",
+            minimum=-10,
+            maximum=10,
+        ),
     ] = 1
     missing: Annotated[
         int | None,
         doc(
-            "Score of a cluster that has none, or an expired one; unset means the worst for the "
-            "sign of the weight.",
+            "Score of a cluster that has none, or an expired one; unset: the worst for the sign "
+            "of the weight.",
             minimum=-100,
             maximum=100,
         ),
@@ -169,15 +184,15 @@ class ScoreWeight(Part, frozen=True, kw_only=True):
 
 
 class ReturnHome(Part, frozen=True, kw_only=True):
-    """How replicas come back to an earlier group once it has room again."""
+    """How replicas return to an earlier group once it has room again."""
 
-    enabled: Annotated[bool, doc("Whether they come back.")] = False
+    enabled: Annotated[bool, doc("Whether replicas return.")] = False
     after_seconds: Annotated[
-        Seconds, doc("How long the earlier group must have had room before anything moves.")
+        Seconds, doc("Seconds that the earlier group must have had room before replicas move.")
     ] = 600
-    replicas_per_minute: Annotated[Count, doc("Most replicas moved in a minute.", minimum=1)] = 1
+    replicas_per_minute: Annotated[Count, doc("Maximum replicas moved per minute.", minimum=1)] = 1
     surge: Annotated[
-        Count, doc("Replicas that may run in both places while they move, within quota.")
+        Count, doc("Maximum replicas that run in both places while they move, within quota.")
     ] = 1
 
 
@@ -192,13 +207,13 @@ class ReturnHome(Part, frozen=True, kw_only=True):
 class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     """Which clusters, in which order, and how replicas are divided."""
 
-    selector: Annotated[ClusterSelector, doc("Clusters that are considered at all.")] = (
+    selector: Annotated[ClusterSelector, doc("Selects the clusters to consider.")] = (
         ClusterSelector()
     )
     groups: Annotated[
         tuple[ClusterGroup, ...],
         doc(
-            "Groups of clusters in order of preference; none means one group of all.",
+            "Groups of clusters in order of preference; empty: one group of all.",
             max_items=32,
             list_type="map",
             list_map_keys=["name"],
@@ -206,18 +221,18 @@ class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     ] = ()
     tolerations: Annotated[
         tuple[Toleration, ...],
-        doc("Taints of clusters that are accepted.", max_items=32, list_type="atomic"),
+        doc("Cluster taints that are tolerated.", max_items=32, list_type="atomic"),
     ] = ()
     spread: Annotated[
         tuple[Spread, ...],
-        doc("Rules of spread, the most important first.", max_items=8, list_type="atomic"),
+        doc("Spread rules, most important first.", max_items=8, list_type="atomic"),
     ] = ()
     division: Annotated[Division, doc("How replicas are divided over clusters.")] = Division()
     ladder: Annotated[
         tuple[LadderStep, ...],
         doc(
-            "Ways to get capacity in the order in which they are tried; none means, for each group "
-            "in order, Idle, Preempt and Provision.",
+            "Ways to obtain capacity, in the order in which they are tried; empty: Idle, "
+            "Preempt and Provision for each group in order.",
             max_items=96,
             list_type="atomic",
         ),
@@ -225,13 +240,16 @@ class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     weigh_price: Annotated[
         bool,
         doc(
-            "Whether lost work times its price is compared with the price of provisioning where "
-            "both would do, instead of following the ladder."
+            "Whether to compare the price of lost work with the price of provisioning if both "
+            "are possible, instead of following the ladder."
         ),
     ] = False
     score_mode: Annotated[
         Literal["Additive", "Exact"],
-        doc("Whether the scores listed are added to Steady and Balance of weight 1, or are all."),
+        doc(
+            "Additive: the listed scores add to Steady and Balance of weight 1. Exact: only the "
+            "listed scores count."
+        ),
     ] = "Additive"
     scores: Annotated[
         tuple[ScoreWeight, ...],
@@ -240,50 +258,52 @@ class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     move_margin: Annotated[
         int,
         doc(
-            "By how many points a cluster must be better before anything running moves to it.",
+            "Points by which a cluster must score better to replace one that is already chosen.",
             minimum=0,
             maximum=20_000,
         ),
     ] = 20
-    return_home: Annotated[ReturnHome, doc("How replicas come back to an earlier group.")] = (
+    return_home: Annotated[ReturnHome, doc("How replicas return to an earlier group.")] = (
         ReturnHome()
     )
     number_of_clusters: Annotated[
         Count | None,
         doc(
-            "How many clusters to choose without a workload; the choice is in the status.",
+            "Number of clusters to choose without a workload; the choice is in the status.",
             minimum=1,
         ),
     ] = None
 
 
 class Decision(Part, frozen=True, kw_only=True):
-    """A cluster that was chosen."""
+    """A chosen cluster."""
 
     cluster: Annotated[Name, doc("Name of the cluster.")]
-    group: Annotated[OptionalLabel, doc("Group of the policy that it is in.")] = ""
-    score: Annotated[int, doc("Its weighted score when it was chosen.")] = 0
-    chosen_at: Annotated[datetime, doc("Since when it is chosen.")]
+    group: Annotated[OptionalLabel, doc("Group of the policy that the cluster belongs to.")] = ""
+    score: Annotated[int, doc("Weighted score of the cluster when it was chosen.")] = 0
+    chosen_at: Annotated[datetime, doc("Time since which the cluster has been chosen.")]
 
 
 class PlacementPolicyStatus(Part, frozen=True, kw_only=True):
-    """The choice made for a policy with numberOfClusters, best first."""
+    """Clusters chosen by a policy with numberOfClusters, best first."""
 
-    observed_generation: Annotated[int, doc("Generation that the status was made from.")] = 0
-    chosen: Annotated[Count, doc("How many clusters are chosen.")] = 0
+    observed_generation: Annotated[
+        int, doc("Generation of the object that this status reflects.")
+    ] = 0
+    chosen: Annotated[Count, doc("Number of chosen clusters.")] = 0
     decisions: Annotated[
         tuple[Decision, ...],
-        doc("The clusters chosen.", max_items=512, list_type="map", list_map_keys=["cluster"]),
+        doc("Chosen clusters.", max_items=512, list_type="map", list_map_keys=["cluster"]),
     ] = ()
-    conditions: Annotated[Conditions, doc("State of the policy, aspect by aspect.")] = ()
+    conditions: Annotated[Conditions, doc("Latest observations of the policy's state.")] = ()
 
 
 class PlacementPolicy(Object, frozen=True, kw_only=True):
-    """Where workloads may go, what is preferred, and how replicas are divided."""
+    """Where workloads may run, what is preferred, and how replicas are divided."""
 
     spec: Annotated[
         PlacementPolicySpec, doc("Which clusters, in which order, and how replicas are divided.")
     ] = PlacementPolicySpec()
     status: Annotated[
-        PlacementPolicyStatus, doc("The choice made, where no workload is needed.")
+        PlacementPolicyStatus, doc("Clusters chosen by a policy with numberOfClusters.")
     ] = PlacementPolicyStatus()

@@ -1,7 +1,7 @@
-"""Elastic pools: nodes that a cluster can have when they are needed, and what is known of them.
+"""Elastic pools: nodes that a cluster can provision when needed, and what is known about them.
 
 A pool is one kind of node in one place: an instance type, in one zone, spot or on demand. So what
-is learned of its stock holds for all of it. What is said here belongs to a Cluster.
+is learned about its stock holds for all of it. These types are parts of a Cluster.
 """
 
 from __future__ import annotations
@@ -13,86 +13,94 @@ from fairway.api.amounts import Quantity
 from fairway.api.doc import Count, Label, Name, OptionalLabel, Seconds, Text, doc, limits
 from fairway.api.meta import Labels, Part, ResourceList, Taint
 
-STOCK_STEPS = 24  # of the histogram of how long stock-outs took
+STOCK_STEPS = 24  # of the histogram of stock-out durations
 
 
 class ElasticPool(Part, frozen=True, kw_only=True):
-    """Nodes that can be had when they are needed."""
+    """Nodes that can be provisioned when needed."""
 
     name: Annotated[Label, doc("Name of the pool in the cluster.")]
-    shape: Annotated[ResourceList, doc("What each node will have for pods.")]
-    labels: Annotated[Labels, doc("Labels that each node will have.")] = {}
+    shape: Annotated[ResourceList, doc("Resources of each node that are available to pods.")]
+    labels: Annotated[Labels, doc("Labels of each node.")] = {}
     taints: Annotated[
-        tuple[Taint, ...], doc("Taints that each node will have.", max_items=16, list_type="atomic")
+        tuple[Taint, ...], doc("Taints of each node.", max_items=16, list_type="atomic")
     ] = ()
-    count_max: Annotated[Count, doc("Most nodes of this pool at a time.")]
-    count_min: Annotated[Count, doc("Nodes that stay though they are idle.")] = 0
+    count_max: Annotated[Count, doc("Maximum nodes of this pool at a time.")]
+    count_min: Annotated[Count, doc("Number of nodes to keep although they are idle.")] = 0
     unit: Annotated[
-        Count, doc("Nodes that come and go together, such as those of a TPU slice.", minimum=1)
+        Count,
+        doc(
+            "Number of nodes that are provisioned and removed together, such as those of a TPU "
+            "slice.",
+            minimum=1,
+        ),
     ] = 1
     interruptible: Annotated[
-        bool, doc("Whether the provider may take nodes back: spot rather than on demand.")
+        bool, doc("Whether the provider may reclaim nodes: spot rather than on demand.")
     ] = False
     quota: Annotated[
-        OptionalLabel, doc("Quota of the provider that it counts against, of those in the cluster.")
+        OptionalLabel, doc("Provider quota of the cluster that the pool counts against.")
     ] = ""
     price_per_hour: Annotated[
-        Quantity | None, doc("Price of one node for an hour; unset means by its flavor.")
+        Quantity | None, doc("Price per node and hour; unset: by its flavor.")
     ] = None
-    provision_seconds: Annotated[Seconds, doc("Time until a node that is asked for is ready.")] = (
-        300
-    )
+    provision_seconds: Annotated[Seconds, doc("Seconds until a requested node is ready.")] = 300
     stock: Annotated[
-        Count | None, doc("Nodes that the provider has left; unset: as reported, or no limit.")
+        Count | None,
+        doc(
+            "Nodes that the provider has left; a reported stock takes precedence; unset: no limit."
+        ),
     ] = None
-    idle_seconds: Annotated[Seconds, doc("How long a node is idle before it is given back.")] = 600
+    idle_seconds: Annotated[
+        Seconds, doc("Seconds that a node is idle before it is given back.")
+    ] = 600
     provisioning_class: Annotated[
         str,
         doc(
-            "Class of the ProvisioningRequests by which nodes are asked for, in Kubernetes; empty: "
-            "pods that find no node are enough.",
+            "Class of the ProvisioningRequests that request nodes, on Kubernetes; empty: "
+            "pending pods suffice to request them.",
             max_length=253,
         ),
     ] = ""
 
 
 class ProviderQuota(Part, frozen=True, kw_only=True):
-    """What a provider allows several pools together, such as accelerators of a region."""
+    """A provider's limit on several pools together, such as accelerators in a region."""
 
     name: Annotated[Label, doc("Name by which pools refer to it.")]
-    limits: Annotated[ResourceList, doc("Most that all nodes of those pools may have together.")]
+    limits: Annotated[ResourceList, doc("Maximum total resources of all nodes of those pools.")]
 
 
 class InstanceType(Part, frozen=True, kw_only=True):
-    """What a node of some type has, where pools are found that say no more than its name."""
+    """Resources of an instance type, for discovered pools that only name the type."""
 
-    name: Annotated[str, doc("Name, as in node.kubernetes.io/instance-type.", max_length=63)]
-    shape: Annotated[ResourceList, doc("What such a node has for pods.")]
-    price_per_hour: Annotated[Quantity | None, doc("Price for an hour on demand.")] = None
-    spot_price_per_hour: Annotated[Quantity | None, doc("Price for an hour as spot.")] = None
-    provision_seconds: Annotated[Seconds, doc("Time until a node that is asked for is ready.")] = (
-        300
-    )
+    name: Annotated[
+        str, doc("Name of the type, as in node.kubernetes.io/instance-type.", max_length=63)
+    ]
+    shape: Annotated[ResourceList, doc("Resources of such a node that are available to pods.")]
+    price_per_hour: Annotated[Quantity | None, doc("Price per hour on demand.")] = None
+    spot_price_per_hour: Annotated[Quantity | None, doc("Price per hour as spot capacity.")] = None
+    provision_seconds: Annotated[Seconds, doc("Seconds until a requested node is ready.")] = 300
 
 
 class HttpInventory(Part, frozen=True, kw_only=True):
-    """An HTTP endpoint that tells the stock and prices of pools."""
+    """An HTTP endpoint that reports stock and prices of pools."""
 
     url: Annotated[
         str,
-        doc("Where it is; the agent of the cluster asks it.", min_length=1, max_length=2048),
+        doc("URL of the endpoint; the cluster's agent queries it.", min_length=1, max_length=2048),
         limits(pattern=r"^https?://"),
     ]
-    interval_seconds: Annotated[Seconds, doc("How often it is asked.", minimum=1)] = 60
+    interval_seconds: Annotated[Seconds, doc("Seconds between queries.", minimum=1)] = 60
     expiry_seconds: Annotated[
-        Seconds, doc("After how long without an answer nothing is known any more.", minimum=1)
+        Seconds, doc("Seconds without an answer after which the last answer expires.", minimum=1)
     ] = 600
 
 
 class Inventory(Part, frozen=True, kw_only=True):
-    """Where an agent learns which nodes can be had, besides the pools that the cluster lists."""
+    """Where an agent learns which nodes can be provisioned, besides the pools in the spec."""
 
-    http: Annotated[HttpInventory | None, doc("An endpoint that tells stock and prices.")] = None
+    http: Annotated[HttpInventory | None, doc("Endpoint that reports stock and prices.")] = None
     node_pools: Annotated[
         bool,
         doc(
@@ -103,53 +111,62 @@ class Inventory(Part, frozen=True, kw_only=True):
 
 
 class PoolStatus(Part, frozen=True, kw_only=True):
-    """An elastic pool as the agent last saw it."""
+    """An elastic pool, as the agent last saw it."""
 
     name: Annotated[Label, doc("Name of the pool.")]
-    nodes: Annotated[Count, doc("Nodes it has.")] = 0
-    provisioning: Annotated[Count, doc("Nodes on their way.")] = 0
-    stock: Annotated[Count | None, doc("Nodes that the provider says it has left.")] = None
-    price_per_hour: Annotated[
-        Quantity | None, doc("Price of one node for an hour, where a source tells it.")
+    nodes: Annotated[Count, doc("Number of nodes.")] = 0
+    provisioning: Annotated[Count, doc("Number of nodes being provisioned.")] = 0
+    stock: Annotated[
+        Count | None, doc("Number of nodes that the provider reports to have left.")
     ] = None
-    failures: Annotated[Count, doc("Provisions that failed since the agent began.")] = 0
-    fault: Annotated[Text, doc("Why the last one failed.")] = ""
+    price_per_hour: Annotated[
+        Quantity | None, doc("Price per node and hour, if a source reports it.")
+    ] = None
+    failures: Annotated[
+        Count, doc("Number of failed provisioning requests since the agent started.")
+    ] = 0
+    fault: Annotated[Text, doc("Why the last provisioning request failed.")] = ""
 
 
 class PoolBelief(Part, frozen=True, kw_only=True):
-    """What the hub has learned of the stock of a pool."""
+    """What the hub has learned about the stock of a pool."""
 
     name: Annotated[Label, doc("Name of the pool.")]
     out_since: Annotated[
-        datetime | None, doc("Since when it is out of stock; unset: it is not known to be.")
+        datetime | None,
+        doc("Time since which the pool has been out of stock; unset: it is not known to be."),
     ] = None
-    failed_at: Annotated[datetime | None, doc("When a provision last failed.")] = None
+    failed_at: Annotated[datetime | None, doc("Time of the last failed provisioning request.")] = (
+        None
+    )
     try_at: Annotated[
-        datetime | None, doc("When it may be asked again by who has nowhere else to go.")
+        datetime | None, doc("Time from which the pool may be tried again as a last resort.")
     ] = None
-    out_until: Annotated[datetime | None, doc("When it may be asked again by everybody.")] = None
-    tries: Annotated[Count, doc("Provisions that failed in this stock-out.")] = 0
+    out_until: Annotated[
+        datetime | None, doc("Time from which the pool may be tried again by any workload.")
+    ] = None
+    tries: Annotated[Count, doc("Number of failed provisioning requests in this stock-out.")] = 0
     ended: Annotated[
         tuple[Count, ...],
         doc(
-            "Weights of stock-outs that ended, by how long they took: the first within about a "
-            "minute, each next within about 1.4 times as long.",
+            "Weights of past stock-outs by duration: the first up to about a minute, each next "
+            "up to about 1.4 times as long.",
             max_items=STOCK_STEPS,
             list_type="atomic",
         ),
     ] = ()
     provision_seconds: Annotated[
-        Seconds | None, doc("How long nodes take to come, of late; unset: not known.")
+        Seconds | None, doc("Seconds that nodes recently took to become ready; unset: unknown.")
     ] = None
-    fault: Annotated[Text, doc("Why the last provision failed.")] = ""
+    fault: Annotated[Text, doc("Why the last provisioning request failed.")] = ""
 
 
 class LeavingNode(Part, frozen=True, kw_only=True):
-    """A node of an elastic pool that is given back."""
+    """A node of an elastic pool that is being given back."""
 
     name: Annotated[Name, doc("Name of the node.")]
-    pool: Annotated[Label, doc("Pool that it is of.")]
-    since: Annotated[datetime, doc("Since when nothing new goes there.")]
+    pool: Annotated[Label, doc("Pool of the node.")]
+    since: Annotated[datetime, doc("Time since which nothing new is placed on the node.")]
     may_go: Annotated[
-        bool, doc("Whether nothing is claimed that might go there, so that it can be given back.")
+        bool, doc("Whether no claim may need the node any more, so that it can be given back.")
     ] = False

@@ -1,7 +1,7 @@
 """Queue: a node of the quota tree. Leaves take workloads; inner nodes share and limit.
 
-Quota is given per resource group, flavor and resource. A queue lends what it does not use and
-borrows what others do not use, within its limits; a queue without a parent does neither.
+Quota is given per resource group, flavor and resource. A queue lends quota that it does not use and
+borrows quota that others do not use, within its limits; a queue without a parent does neither.
 """
 
 from __future__ import annotations
@@ -38,26 +38,27 @@ from fairway.api.meta import (
 
 
 class Quota(Part, frozen=True, kw_only=True):
-    """How much of one resource of one flavor."""
+    """Quota of one resource of one flavor."""
 
-    resource: Annotated[ResourceName, doc("The resource.")]
-    nominal: Annotated[Quantity, doc("What the queue owns.")]
+    resource: Annotated[ResourceName, doc("Name of the resource.")]
+    nominal: Annotated[Quantity, doc("Nominal quota: what the queue owns.")]
     borrowing_limit: Annotated[
-        Quantity | None, doc("Most that it borrows beyond what it owns; unset means no limit.")
+        Quantity | None,
+        doc("Maximum that the queue borrows beyond its nominal quota; unset: no limit."),
     ] = None
     lending_limit: Annotated[
-        Quantity | None, doc("Most that it lends of what it owns; unset means all.")
+        Quantity | None, doc("Maximum of its nominal quota that the queue lends; unset: all.")
     ] = None
 
 
 class FlavorQuota(Part, frozen=True, kw_only=True):
-    """Quota on one flavor."""
+    """Quota of one flavor."""
 
     name: Annotated[Name, doc("Name of the flavor.")]
     quotas: Annotated[
         tuple[Quota, ...],
         doc(
-            "Quota of each resource; one that is covered and not listed is zero.",
+            "Quota of each resource; a covered resource that is not listed has zero quota.",
             max_items=32,
             list_type="map",
             list_map_keys=["resource"],
@@ -82,7 +83,7 @@ class ResourceGroup(Part, frozen=True, kw_only=True):
     flavors: Annotated[
         tuple[FlavorQuota, ...],
         doc(
-            "Flavors with their quota, in the order in which they are tried.",
+            "Flavors and their quota, in the order in which they are tried.",
             min_items=1,
             max_items=32,
             list_type="map",
@@ -92,18 +93,20 @@ class ResourceGroup(Part, frozen=True, kw_only=True):
 
 
 class PreemptionWhileBorrowing(Part, frozen=True, kw_only=True):
-    """Whether a workload that would have to borrow may preempt in other queues."""
+    """Whether a workload that must borrow may preempt in other queues."""
 
     policy: Annotated[
-        Literal["Never", "LowerPriority"], doc("Whether it may, and whom; without fair share only.")
+        Literal["Never", "LowerPriority"],
+        doc("Whether it may preempt, and which workloads; applies only without fair share."),
     ] = "Never"
     priority_max: Annotated[
-        Priority | None, doc("Highest priority of a victim; unset means below the own priority.")
+        Priority | None,
+        doc("Highest priority of a victim; unset: any priority below the preemptor's."),
     ] = None
 
 
 class Preemption(Part, frozen=True, kw_only=True):
-    """Whom workloads of this queue may preempt, and when its own are safe."""
+    """Which workloads this queue's workloads may preempt, and when its own are protected."""
 
     within_queue: Annotated[
         Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"],
@@ -111,54 +114,57 @@ class Preemption(Part, frozen=True, kw_only=True):
     ] = "Never"
     reclaim: Annotated[
         Literal["Never", "LowerPriority", "Any"],
-        doc("Which borrowers in other queues may be preempted to get the queue's own back."),
+        doc("Which borrowers in other queues may be preempted to reclaim the queue's own quota."),
     ] = "Never"
     while_borrowing: Annotated[
-        PreemptionWhileBorrowing, doc("Whether one that borrows may preempt in other queues.")
+        PreemptionWhileBorrowing,
+        doc("Whether a workload that borrows may preempt in other queues."),
     ] = PreemptionWhileBorrowing()
     protect_within_nominal: Annotated[
-        bool, doc("Whether workloads within the nominal quota are never victims.")
+        bool, doc("Whether workloads within nominal quota are never preempted.")
     ] = False
 
 
 class Fungibility(Part, frozen=True, kw_only=True):
-    """When the search for a flavor stops, and what is better among flavors that would do."""
+    """When the search for a flavor stops, and which of several suitable flavors is preferred."""
 
     when_can_borrow: Annotated[
-        Literal["Borrow", "TryNextFlavor"], doc("What to do where the flavor fits by borrowing.")
+        Literal["Borrow", "TryNextFlavor"], doc("What to do if a flavor fits by borrowing.")
     ] = "Borrow"
     when_can_preempt: Annotated[
-        Literal["Preempt", "TryNextFlavor"], doc("What to do where it fits by preemption.")
+        Literal["Preempt", "TryNextFlavor"], doc("What to do if a flavor fits by preemption.")
     ] = "TryNextFlavor"
     preference: Annotated[
         Literal["BorrowingOverPreemption", "PreemptionOverBorrowing"],
-        doc("What is better when no flavor stopped the search."),
+        doc("What is preferred if no flavor ended the search."),
     ] = "BorrowingOverPreemption"
 
 
 class MinimumRun(Part, frozen=True, kw_only=True):
-    """How long a workload runs before it can be a victim; unset parts come from the parent."""
+    """How long a workload runs before it may be preempted; unset fields come from the parent."""
 
     within_queue_seconds: Annotated[
-        Seconds | None, doc("Before one of the same queue may preempt it.")
+        Seconds | None, doc("Seconds before a workload of the same queue may preempt it.")
     ] = None
-    reclaim_seconds: Annotated[Seconds | None, doc("Before another queue may preempt it.")] = None
+    reclaim_seconds: Annotated[
+        Seconds | None, doc("Seconds before a workload of another queue may preempt it.")
+    ] = None
 
 
 class Submitters(Part, frozen=True, kw_only=True):
-    """Who may submit; one match suffices, and every ancestor that states it must agree.
+    """Who may submit; one match suffices, and every ancestor with submitters must agree.
 
-    Users and groups are those of whoever named the queue. Others are refused when they name it, and
-    again when the workload's turn comes: then it waits with the reason NotASubmitter. What runs
-    already is left alone, and gets no more.
+    Users and groups are those of the person who set the workload's queue. Other people are refused
+    when they set it, and the workload is checked again when its turn comes: then it stays pending
+    with the reason NotASubmitter. What already runs keeps running, and gets no more.
     """
 
     namespaces: Annotated[
         tuple[Name, ...],
-        doc("Namespaces whose workloads are taken.", max_items=256, list_type="set"),
+        doc("Namespaces whose workloads are accepted.", max_items=256, list_type="set"),
     ] = ()
     namespace_selector: Annotated[
-        LabelSelector | None, doc("Namespaces, by their labels, whose workloads are taken.")
+        LabelSelector | None, doc("Selects namespaces, by label, whose workloads are accepted.")
     ] = None
     users: Annotated[
         tuple[str, ...],
@@ -171,30 +177,30 @@ class Submitters(Part, frozen=True, kw_only=True):
 
 
 class UserLimit(Part, frozen=True, kw_only=True):
-    """What one user may have in this queue and below it."""
+    """Limits for one user in this queue and below."""
 
     name: Annotated[Label, doc("Name of the limit.")]
     users: Annotated[
         tuple[str, ...],
-        doc("Users, each limited alone; empty means everyone.", max_items=256, list_type="set"),
+        doc("Users to limit, each separately; empty: everyone.", max_items=256, list_type="set"),
     ] = ()
     claimed_workloads: Annotated[
-        Count | None, doc("Most workloads that hold a claim at a time.")
+        Count | None, doc("Maximum workloads that hold a claim at a time.")
     ] = None
-    waiting_workloads: Annotated[Count | None, doc("Most workloads that wait at a time.")] = None
-    amounts: Annotated[ResourceList, doc("Most resources, over all flavors, at a time.")] = {}
+    waiting_workloads: Annotated[Count | None, doc("Maximum pending workloads at a time.")] = None
+    amounts: Annotated[ResourceList, doc("Maximum resources at a time, over all flavors.")] = {}
 
 
 class QueueDefaults(Part, frozen=True, kw_only=True):
-    """What workloads of this queue get that they do not say; unset parts come from the parent."""
+    """Defaults for what workloads do not specify; unset fields come from the parent."""
 
     policy: Annotated[Reference, doc("Placement policy, in the system namespace.")] = ""
-    priority: Annotated[Priority | None, doc("Priority.")] = None
+    priority: Annotated[Priority | None, doc("Priority of workloads.")] = None
     on_cluster_lost: Annotated[
-        OnClusterLost | None, doc("What becomes of them when their cluster is lost.")
+        OnClusterLost | None, doc("What happens to workloads when their cluster is lost.")
     ] = None
-    run_seconds_estimate: Annotated[Seconds | None, doc("Expected run time.")] = None
-    run_seconds_limit: Annotated[Seconds | None, doc("Longest run time.")] = None
+    run_seconds_estimate: Annotated[Seconds | None, doc("Expected run time, in seconds.")] = None
+    run_seconds_limit: Annotated[Seconds | None, doc("Maximum run time, in seconds.")] = None
 
 
 @rules(
@@ -220,15 +226,16 @@ class QueueDefaults(Part, frozen=True, kw_only=True):
     ),
 )
 class QueueSpec(Part, frozen=True, kw_only=True):
-    """Place in the tree, quota, and rules."""
+    """Position in the tree, quota, and rules."""
 
-    description: Annotated[Text, doc("What the queue is for, for people.")] = ""
-    parent: Annotated[Reference, doc("The queue above; empty for the root of a tree.")] = ""
+    description: Annotated[Text, doc("Purpose of the queue, for people.")] = ""
+    parent: Annotated[Reference, doc("Parent queue; empty for the root of a tree.")] = ""
     weight: Annotated[
-        Quantity, doc("Weight of its share among siblings; with 0 it only gets what is left over.")
+        Quantity,
+        doc("Weight of the queue's share among siblings; with 0 it only gets what is left over."),
     ] = ONE
     priority: Annotated[
-        Priority, doc("Siblings of higher priority come first, whatever their shares.")
+        Priority, doc("Siblings of higher priority come first, regardless of their shares.")
     ] = 0
     resource_groups: Annotated[
         tuple[ResourceGroup, ...],
@@ -236,81 +243,95 @@ class QueueSpec(Part, frozen=True, kw_only=True):
     ] = ()
     strategy: Annotated[
         Literal["BestEffort", "Strict"],
-        doc("Whether a workload that cannot start lets later ones pass, or blocks them."),
+        doc(
+            "BestEffort: a workload that cannot start lets later ones pass. Strict: it blocks them."
+        ),
     ] = "BestEffort"
     preemption: Annotated[
-        Preemption, doc("Whom its workloads may preempt, and when its own are safe.")
+        Preemption,
+        doc("Which workloads its workloads may preempt, and when its own are protected."),
     ] = Preemption()
     fungibility: Annotated[
-        Fungibility, doc("When the search for a flavor stops, and which is better.")
+        Fungibility, doc("When the search for a flavor stops, and which flavor is preferred.")
     ] = Fungibility()
     minimum_run: Annotated[
-        MinimumRun, doc("How long a workload runs before it can be a victim.")
+        MinimumRun, doc("How long a workload runs before it may be preempted.")
     ] = MinimumRun()
     hold: Annotated[
         Hold,
-        doc(
-            "Hold starts nothing new in this queue and below it; HoldAndDrain also stops what runs."
-        ),
+        doc("Hold: start nothing new in this queue and below. HoldAndDrain: also stop what runs."),
     ] = "None"
     submitters: Annotated[
-        Submitters | None, doc("Who may submit; unset means everyone with the right to do so.")
+        Submitters | None, doc("Who may submit; unset: everyone with the right to do so.")
     ] = None
     clusters: Annotated[
         ClusterSelector | None,
-        doc("The only clusters its workloads may ever use; queues below can only narrow it."),
+        doc("Clusters that its workloads may use; queues below can only narrow it; unset: all."),
     ] = None
     claimed_workloads_max: Annotated[
-        Count | None, doc("Most workloads that hold a claim at a time, in this queue and below.")
+        Count | None,
+        doc(
+            "Maximum workloads that hold a claim at a time, in this queue and below; unset: no "
+            "limit."
+        ),
     ] = None
     waiting_workloads_max: Annotated[
-        Count | None, doc("Most workloads that wait at a time; further ones are refused.")
+        Count | None,
+        doc("Maximum pending workloads at a time; further ones are refused; unset: no limit."),
     ] = None
     user_limits: Annotated[
         tuple[UserLimit, ...],
         doc(
-            "What one user may have in this queue and below; the first limit naming them counts, "
-            "then the first for everyone.",
+            "Limits per user in this queue and below; the first limit that names the user "
+            "applies, else the first for everyone.",
             max_items=64,
             list_type="map",
             list_map_keys=["name"],
         ),
     ] = ()
     refuse_impossible: Annotated[
-        bool, doc("Whether workloads that no cluster or pool could ever run are refused.")
+        bool, doc("Whether to refuse workloads that no cluster or pool could ever run.")
     ] = False
-    defaults: Annotated[QueueDefaults, doc("What its workloads get that they do not say.")] = (
+    defaults: Annotated[QueueDefaults, doc("Defaults for what its workloads do not specify.")] = (
         QueueDefaults()
     )
 
 
 class FlavorUsage(Part, frozen=True, kw_only=True):
-    """Usage of one resource of one flavor by a queue and all below it."""
+    """Usage of one resource of one flavor by a queue and all queues below."""
 
-    flavor: Annotated[Name, doc("The flavor.")]
-    resource: Annotated[ResourceName, doc("The resource.")]
-    used: Annotated[Quantity, doc("What claims hold.")]
-    borrowed: Annotated[Quantity, doc("The part of it that is borrowed.")] = Quantity(0)
+    flavor: Annotated[Name, doc("Name of the flavor.")]
+    resource: Annotated[ResourceName, doc("Name of the resource.")]
+    used: Annotated[Quantity, doc("Amount that claims hold.")]
+    borrowed: Annotated[Quantity, doc("Part of it that is borrowed.")] = Quantity(0)
 
 
 class RememberedUsage(Part, frozen=True, kw_only=True):
-    """Usage as it fades, for shares that remember."""
+    """Past usage, decayed over time, for fair shares."""
 
     amounts: Annotated[
-        Mapping[ResourceName, Quantity], doc("Faded usage of each resource.", max_properties=64)
+        Mapping[ResourceName, Quantity], doc("Decayed usage of each resource.", max_properties=64)
     ] = {}
-    updated_at: Annotated[datetime, doc("When it was last brought up to date.")]
+    updated_at: Annotated[datetime, doc("Time of the last update.")]
 
 
 class QueueStatus(Part, frozen=True, kw_only=True):
-    """What the queue holds."""
+    """Usage of the queue."""
 
-    observed_generation: Annotated[int, doc("Generation that the status was made from.")] = 0
-    waiting_workloads: Annotated[Count, doc("Workloads that wait, here and below.")] = 0
-    claimed_workloads: Annotated[Count, doc("Workloads that hold a claim, here and below.")] = 0
-    running_workloads: Annotated[Count, doc("Workloads that run, here and below.")] = 0
+    observed_generation: Annotated[
+        int, doc("Generation of the object that this status reflects.")
+    ] = 0
+    waiting_workloads: Annotated[
+        Count, doc("Number of pending workloads, in this queue and below.")
+    ] = 0
+    claimed_workloads: Annotated[
+        Count, doc("Number of workloads that hold a claim, in this queue and below.")
+    ] = 0
+    running_workloads: Annotated[
+        Count, doc("Number of running workloads, in this queue and below.")
+    ] = 0
     share: Annotated[
-        int, doc("Weighted dominant share in thousandths of what may be borrowed, rounded up.")
+        int, doc("Weighted dominant share, in thousandths of what may be borrowed, rounded up.")
     ] = 0
     usage: Annotated[
         tuple[FlavorUsage, ...],
@@ -321,8 +342,8 @@ class QueueStatus(Part, frozen=True, kw_only=True):
             list_map_keys=["flavor", "resource"],
         ),
     ] = ()
-    remembered: Annotated[RememberedUsage | None, doc("Usage as it fades.")] = None
-    conditions: Annotated[Conditions, doc("State of the queue, aspect by aspect.")] = ()
+    remembered: Annotated[RememberedUsage | None, doc("Past usage, decayed over time.")] = None
+    conditions: Annotated[Conditions, doc("Latest observations of the queue's state.")] = ()
 
 
 @rules(
@@ -334,5 +355,5 @@ class QueueStatus(Part, frozen=True, kw_only=True):
 class Queue(Object, frozen=True, kw_only=True):
     """A node of the quota tree: what a team owns, lends and borrows, and by which rules."""
 
-    spec: Annotated[QueueSpec, doc("Place in the tree, quota, and rules.")] = QueueSpec()
-    status: Annotated[QueueStatus, doc("What the queue holds.")] = QueueStatus()
+    spec: Annotated[QueueSpec, doc("Position in the tree, quota, and rules.")] = QueueSpec()
+    status: Annotated[QueueStatus, doc("Usage of the queue.")] = QueueStatus()

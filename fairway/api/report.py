@@ -1,14 +1,14 @@
 """ClusterReport: what an agent last saw in its cluster.
 
-Apart from Cluster, so that a busy place does not churn its configuration. Nodes come in columns:
-the arrays of one report run parallel, one entry a node, which keeps 5,000 nodes small and quick to
-read. A large cluster comes in chunks, one object each; a chunk is rewritten only when it changed,
-whole or as a difference from an earlier sequence. Amounts are whole numbers of a stated unit, hence
-exact.
+Separate from Cluster, so that a busy cluster does not churn its configuration. Nodes are stored in
+columns: the arrays of one report run in parallel, one entry per node, which keeps 5,000 nodes small
+and quick to read. A large cluster is reported in chunks, one object each; a chunk is rewritten only
+when it changed, as a whole or as a difference from an earlier sequence. Amounts are whole numbers
+of a stated unit, hence exact.
 
-Each chunk has up to two objects (see `names.report_name`): the whole one, and beside it all that
-has changed since that one was written. Whoever reads applies the difference if it was made from
-just this whole one, by the same agent, and ignores it otherwise (see `report_changes`).
+Each chunk has up to two objects (see `names.report_name`): the whole report, and all changes since
+it was written. A reader applies the difference if it was made from exactly this whole report by the
+same agent, and ignores it otherwise (see `report_changes`).
 """
 
 from __future__ import annotations
@@ -46,30 +46,38 @@ class LabelColumn(Part, frozen=True, kw_only=True):
     values: Annotated[
         tuple[str, ...],
         doc(
-            "Value on each node; empty where it has none.", max_items=_NODES_MAX, list_type="atomic"
+            "Value on each node; empty if the node does not have the label.",
+            max_items=_NODES_MAX,
+            list_type="atomic",
         ),
     ]
 
 
 class TaintSet(Part, frozen=True, kw_only=True):
-    """Taints that some nodes have together."""
+    """A set of taints that some nodes share."""
 
-    taints: Annotated[tuple[Taint, ...], doc("The taints.", max_items=64, list_type="atomic")] = ()
+    taints: Annotated[
+        tuple[Taint, ...], doc("Taints of the set.", max_items=64, list_type="atomic")
+    ] = ()
 
 
 class AmountColumn(Part, frozen=True, kw_only=True):
     """One resource on all nodes of the chunk, in whole units."""
 
-    resource: Annotated[ResourceName, doc("The resource, by the cluster's own name.")]
-    unit: Annotated[Quantity, doc("What one unit is, such as 1m of cpu or 1Mi of memory.")]
+    resource: Annotated[ResourceName, doc("Name of the resource in the cluster.")]
+    unit: Annotated[Quantity, doc("Size of one unit, such as 1m of cpu or 1Mi of memory.")]
     allocatable: Annotated[
         tuple[_Amount, ...],
-        doc("What each node has for pods.", max_items=_NODES_MAX, list_type="atomic"),
+        doc(
+            "Units of each node that are available to pods.",
+            max_items=_NODES_MAX,
+            list_type="atomic",
+        ),
     ]
     others: Annotated[
         tuple[_Amount, ...],
         doc(
-            "What pods that are not ours use of it; none means nothing.",
+            "Units of each node that other pods than Fairway's use; empty: none.",
             max_items=_NODES_MAX,
             list_type="atomic",
         ),
@@ -77,10 +85,10 @@ class AmountColumn(Part, frozen=True, kw_only=True):
 
 
 class DeviceColumn(Part, frozen=True, kw_only=True):
-    """What is free of each shared device, for resources handed out in fractions."""
+    """Free capacity of each shared device, for resources allocated in fractions."""
 
-    resource: Annotated[ResourceName, doc("The resource, by the cluster's own name.")]
-    unit: Annotated[Quantity, doc("What one unit is, such as 1m of a GPU.")]
+    resource: Annotated[ResourceName, doc("Name of the resource in the cluster.")]
+    unit: Annotated[Quantity, doc("Size of one unit, such as 1m of a GPU.")]
     free: Annotated[
         tuple[Annotated[tuple[_Amount, ...], limits(max_items=64, list_type="atomic")], ...],
         doc("Free units of each device of each node.", max_items=_NODES_MAX, list_type="atomic"),
@@ -99,29 +107,29 @@ class DeviceColumn(Part, frozen=True, kw_only=True):
     )
 )
 class NodeColumns(Part, frozen=True, kw_only=True):
-    """Nodes of the chunk, one entry each in every column."""
+    """Nodes of the chunk, with one entry per node in every column."""
 
     names: Annotated[
         tuple[Name, ...], doc("Names of the nodes.", max_items=_NODES_MAX, list_type="atomic")
     ] = ()
     unready: Annotated[
         tuple[_Row, ...],
-        doc("Positions of nodes that take no pods now.", max_items=_NODES_MAX, list_type="atomic"),
+        doc(
+            "Positions of nodes that accept no pods now.", max_items=_NODES_MAX, list_type="atomic"
+        ),
     ] = ()
     labels: Annotated[
         tuple[LabelColumn, ...],
-        doc(
-            "Labels, a column for each key.", max_items=128, list_type="map", list_map_keys=["key"]
-        ),
+        doc("Labels, one column per key.", max_items=128, list_type="map", list_map_keys=["key"]),
     ] = ()
     taint_sets: Annotated[
         tuple[TaintSet, ...],
-        doc("The different sets of taints.", max_items=128, list_type="atomic"),
+        doc("Distinct sets of taints.", max_items=128, list_type="atomic"),
     ] = ()
     taint_set: Annotated[
         tuple[_Row, ...],
         doc(
-            "Position of each node's set of taints; none means that no node has taints.",
+            "Position of each node's set of taints; empty: no node has taints.",
             max_items=_NODES_MAX,
             list_type="atomic",
         ),
@@ -129,7 +137,7 @@ class NodeColumns(Part, frozen=True, kw_only=True):
     amounts: Annotated[
         tuple[AmountColumn, ...],
         doc(
-            "Resources, a column for each.",
+            "Resources, one column each.",
             max_items=64,
             list_type="map",
             list_map_keys=["resource"],
@@ -138,7 +146,7 @@ class NodeColumns(Part, frozen=True, kw_only=True):
     devices: Annotated[
         tuple[DeviceColumn, ...],
         doc(
-            "Shared devices, a column for each resource.",
+            "Shared devices, one column per resource.",
             max_items=16,
             list_type="map",
             list_map_keys=["resource"],
@@ -150,13 +158,13 @@ class NodeColumns(Part, frozen=True, kw_only=True):
     Rule("size(self.nodes) == size(self.counts)", "each node has a count, and each count a node")
 )
 class PodCounts(Part, frozen=True, kw_only=True):
-    """How many pods on which nodes."""
+    """Number of pods per node."""
 
     nodes: Annotated[
         tuple[_Row, ...],
         doc(
-            "Positions of the nodes in this chunk; in a difference, those in the chunk as it is "
-            "after it, with its nodes in order of name.",
+            "Positions of the nodes in this chunk; in a difference, positions in the chunk "
+            "after the difference, with its nodes sorted by name.",
             max_items=_NODES_MAX,
             list_type="atomic",
         ),
@@ -176,33 +184,31 @@ class WorkPods(Part, frozen=True, kw_only=True):
     requests: Annotated[
         ResourceList,
         doc(
-            "What one pod takes, by the cluster's own names; it counts where no claim accounts "
+            "Requests of one pod, by the cluster's resource names; used if no claim accounts "
             "for the pods."
         ),
     ] = {}
-    bound: Annotated[PodCounts | None, doc("Pods that have a node and are not ending.")] = None
-    terminating: Annotated[PodCounts | None, doc("Pods that are ending.")] = None
+    bound: Annotated[PodCounts | None, doc("Pods that have a node and are not terminating.")] = None
+    terminating: Annotated[PodCounts | None, doc("Pods that are terminating.")] = None
     pending: Annotated[Count, doc("Pods without a node; in the first chunk only.")] = 0
 
 
 class WorkState(Part, frozen=True, kw_only=True):
-    """Where one work is in its life, so that one report tells the state of many works."""
+    """State of one work, so that one report has the state of many works."""
 
     work: Annotated[Name, doc("Name of the work.")]
-    attempt: Annotated[int, doc("Attempt that the agent carries out.", minimum=0)] = 0
-    phase: Annotated[
-        WorkPhase, doc("Where it is; Gone means that no pod and no object of it is left.")
-    ]
-    reason: Annotated[Code, doc("Code of why it is in this phase.")] = ""
-    message: Annotated[Text, doc("What the cluster said of it.")] = ""
-    exit_code: Annotated[int | None, doc("Exit code, where there was one.")] = None
+    attempt: Annotated[int, doc("Attempt that the agent runs.", minimum=0)] = 0
+    phase: Annotated[WorkPhase, doc("Phase of the work; Gone: no pod and no object of it is left.")]
+    reason: Annotated[Code, doc("Reason code for the phase.")] = ""
+    message: Annotated[Text, doc("Message from the cluster.")] = ""
+    exit_code: Annotated[int | None, doc("Exit code, if there was one.")] = None
     started_at: Annotated[datetime | None, doc("When its pods first ran.")] = None
     ready_at: Annotated[datetime | None, doc("When all its pods were first ready.")] = None
     finished_at: Annotated[datetime | None, doc("When it ended.")] = None
     node: Annotated[Reference, doc("Node of the pod whose failure made it fail.")] = ""
     pods: Annotated[
         tuple[PodSetStatus, ...],
-        doc("Its pods.", max_items=18, list_type="map", list_map_keys=["name"]),
+        doc("Its pods, by pod set.", max_items=18, list_type="map", list_map_keys=["name"]),
     ] = ()
     succeeded_tasks: Annotated[str, doc("Tasks that succeeded, as ranges.", max_length=65536)] = ""
     failed_tasks: Annotated[
@@ -211,17 +217,19 @@ class WorkState(Part, frozen=True, kw_only=True):
 
 
 class PoolReport(Part, frozen=True, kw_only=True):
-    """An elastic pool as it is now."""
+    """Current state of an elastic pool."""
 
     name: Annotated[Label, doc("Name of the pool.")]
-    nodes: Annotated[Count, doc("Nodes it has.")] = 0
-    provisioning: Annotated[Count, doc("Nodes on their way.")] = 0
+    nodes: Annotated[Count, doc("Number of nodes.")] = 0
+    provisioning: Annotated[Count, doc("Number of nodes being provisioned.")] = 0
     stock: Annotated[Count | None, doc("Nodes that the provider has left.")] = None
     price_per_hour: Annotated[
-        Quantity | None, doc("Price of one node for an hour, where a source tells it.")
+        Quantity | None, doc("Price per node and hour, if a source reports it.")
     ] = None
-    failures: Annotated[Count, doc("Provisions that failed since the agent began.")] = 0
-    fault: Annotated[Text, doc("Why the last one failed.")] = ""
+    failures: Annotated[
+        Count, doc("Number of failed provisioning requests since the agent started.")
+    ] = 0
+    fault: Annotated[Text, doc("Why the last provisioning request failed.")] = ""
 
 
 @rules(Rule("!has(self.chunk) || self.chunk < self.chunks", "chunk must be below chunks", ".chunk"))
@@ -230,34 +238,34 @@ class ClusterReportSpec(Part, frozen=True, kw_only=True):
 
     cluster: Annotated[Name, doc("Name of the cluster.")]
     agent_epoch: Annotated[
-        int, doc("Rises with each start of the agent; a lower one is out of date.", minimum=0)
+        int, doc("Increases with each start of the agent; a lower epoch is out of date.", minimum=0)
     ]
-    sequence: Annotated[int, doc("Rises with each report of this epoch.", minimum=0)]
+    sequence: Annotated[int, doc("Increases with each report of this epoch.", minimum=0)]
     since_sequence: Annotated[
         int | None,
         doc(
-            "Makes this a difference: what is removed goes, then nodes, works, states and pools "
-            "listed replace those of the whole report with this sequence; all others stay. Unset "
-            "means that the chunk is whole.",
+            "Makes this a difference from the whole report with this sequence: removed items "
+            "are deleted, then the listed nodes, works, states and pools replace their earlier "
+            "entries; all others stay. Unset: the chunk is whole.",
             minimum=0,
         ),
     ] = None
-    chunk: Annotated[Count, doc("Which part of the cluster this is, from 0.")] = 0
-    chunks: Annotated[Count, doc("How many parts there are.", minimum=1)] = 1
-    seen_at: Annotated[datetime, doc("When this was seen, by the agent's clock.")]
-    nodes: Annotated[NodeColumns, doc("The nodes, in columns.")] = NodeColumns()
+    chunk: Annotated[Count, doc("Position of this chunk in the report, from 0.")] = 0
+    chunks: Annotated[Count, doc("Number of chunks.", minimum=1)] = 1
+    seen_at: Annotated[datetime, doc("Time of the observation, by the agent's clock.")]
+    nodes: Annotated[NodeColumns, doc("Nodes, in columns.")] = NodeColumns()
     removed_nodes: Annotated[
         tuple[Name, ...],
         doc("Nodes that are gone, in a difference.", max_items=_NODES_MAX, list_type="atomic"),
     ] = ()
     works: Annotated[
         tuple[WorkPods, ...],
-        doc("Our pods, per work and pod set.", max_items=10_000, list_type="atomic"),
+        doc("Pods of works, by work and pod set.", max_items=10_000, list_type="atomic"),
     ] = ()
     states: Annotated[
         tuple[WorkState, ...],
         doc(
-            "Where works are in their life; each in one chunk only.",
+            "States of works; each work is in one chunk only.",
             max_items=10_000,
             list_type="atomic",
         ),
@@ -265,8 +273,8 @@ class ClusterReportSpec(Part, frozen=True, kw_only=True):
     removed_works: Annotated[
         tuple[Name, ...],
         doc(
-            "Works whose pods and state are gone, in a difference; what is listed of them beside "
-            "this holds.",
+            "Works whose pods and state are gone, in a difference; entries listed for them in "
+            "works and states still apply.",
             max_items=10_000,
             list_type="atomic",
         ),
@@ -283,6 +291,6 @@ class ClusterReportSpec(Part, frozen=True, kw_only=True):
 
 
 class ClusterReport(Object, frozen=True, kw_only=True):
-    """What an agent last saw in its cluster: nodes in columns, and pods of works and of others."""
+    """What an agent last saw in its cluster: nodes, pods of works, and usage by other pods."""
 
     spec: Annotated[ClusterReportSpec, doc("What was seen, and when.")]

@@ -1,13 +1,13 @@
-"""Reports as differences: what has changed since a whole one, and the whole one made of both.
+"""Reports as differences: the changes since a whole report, and the report that results.
 
-Both sides see a chunk in one order (`ordered`): nodes by name, columns by key, works by name, and
-nothing that says nothing. Then
+Both sides see a chunk in one order (`in_order`): nodes by name, columns by key, works by name,
+without empty entries. Then
 
-    applied(old, difference(old, new)) == new        for ordered reports of one chunk
+    apply_changes(old, difference(old, new)) == new        for ordered reports of one chunk
 
-so an agent writes a large chunk once and small differences after it, and whoever reads has always
-what the agent saw. A difference is cumulative: it tells all since the whole one it was made from,
-so the latest alone counts and none is ever missed.
+so an agent writes a large chunk once and small differences after it, and a reader always has what
+the agent saw. A difference is cumulative: it has all changes since its whole report, so only the
+latest counts and none is ever missed.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from fairway.api.report import (
     WorkPods,
 )
 
-# Positions of nodes as they are, by positions as they were.
+# New positions of nodes, by old position.
 _Moves = Mapping[int, int]
-# A node: which of several tables it is in, and at which position.
+# A node: the index of its table, and its position there.
 _Pick = tuple[int, int]
 
 
@@ -63,9 +63,9 @@ def in_order(report: ClusterReport) -> ClusterReport:
 
 
 def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
-    """What changed between two whole reports of a chunk; None where only a whole one can tell.
+    """What changed between two whole reports of a chunk; None if a whole report is needed.
 
-    That is so when it is another chunk or another start of the agent, when the unit of a resource
+    That is the case for another chunk or another start of the agent, when the unit of a resource
     changed, and when an elastic pool is gone. It has the new report's metadata.
     """
     old, new = in_order(old), in_order(new)
@@ -86,7 +86,7 @@ def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
             since_sequence=before.sequence,
             nodes=_changed_nodes(before.nodes, after.nodes),
             removed_nodes=tuple(sorted(set(before.nodes.names) - set(after.nodes.names))),
-            # What is removed goes with all that was told of it, so what stays is told again.
+            # Removing a work removes all its entries, so those that remain are listed again.
             works=tuple(
                 entry
                 for name, entries in works.items()
@@ -105,7 +105,7 @@ def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
 
 
 def fits(whole: ClusterReport, changes: ClusterReport) -> bool:
-    """Whether a difference was made from just this whole report."""
+    """Whether a difference was made from exactly this whole report."""
     return (
         whole.spec.since_sequence is None
         and changes.spec.since_sequence == whole.spec.sequence
@@ -114,7 +114,7 @@ def fits(whole: ClusterReport, changes: ClusterReport) -> bool:
 
 
 def apply_changes(whole: ClusterReport, changes: ClusterReport | None) -> ClusterReport:
-    """The whole report after a difference, in order; one that does not fit changes nothing."""
+    """The whole report after a difference, in order; a difference that does not fit is ignored."""
     whole = in_order(whole)
     if changes is None or not fits(whole, changes):
         return whole
@@ -158,7 +158,7 @@ def _works_by_name(works: Iterable[WorkPods]) -> dict[str, list[WorkPods]]:
 
 
 def _ordered_works(works: Iterable[WorkPods], moves: _Moves) -> tuple[WorkPods, ...]:
-    """Works by name, with the positions that their nodes have now; nodes that left are left out."""
+    """Works by name, with the new positions of their nodes; nodes that are gone are omitted."""
     moved = (
         replace(work, bound=_move(work.bound, moves), terminating=_move(work.terminating, moves))
         for work in works
@@ -213,7 +213,7 @@ def _applied_nodes(before: NodeColumns, changes: ClusterReportSpec) -> NodeColum
 
 
 def _changed_nodes(before: NodeColumns, after: NodeColumns) -> NodeColumns:
-    """The nodes that are new or not as they were."""
+    """The nodes that are new or changed."""
     if before == after:
         return NodeColumns()
     known, now = _rows(before, after), _rows(after, before)
@@ -242,7 +242,7 @@ def _changed_units(before: NodeColumns, after: NodeColumns) -> bool:
 
 
 def _select(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> NodeColumns:
-    """The picked nodes as one table, without columns that say nothing."""
+    """The picked nodes as one table, without empty columns."""
     ready = _readiness(tables, picks)
     taints = _taints(tables, picks)
     sets = sorted(set(taints), key=repr)
@@ -259,7 +259,7 @@ def _select(tables: Sequence[NodeColumns], picks: Sequence[_Pick]) -> NodeColumn
 
 
 def _is_ordered(nodes: NodeColumns) -> bool:
-    """Whether `_select` would change nothing; most reports come so, and this is quick to see."""
+    """Whether `_select` would change nothing; true for most reports, and quick to check."""
     keys = [label.key for label in nodes.labels]
     resources = [amount.resource for amount in nodes.amounts]
     shared = [device.resource for device in nodes.devices]
@@ -356,7 +356,7 @@ def _devices(
 
 
 def _unit(units: Sequence[Quantity | None]) -> tuple[Quantity, list[int]]:
-    """A unit that several columns can be told in, and how many of it each one's unit is."""
+    """A common unit of several columns, and the size of each column's unit in it."""
     known = [unit for unit in units if unit is not None]
     nanos = gcd(*(quantity.nanos for quantity in known)) or 1
     return (

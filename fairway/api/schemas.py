@@ -1,9 +1,9 @@
 """Structural OpenAPI v3 schemas of our types.
 
-Made from the types themselves: names, descriptions, limits, rules and defaults are written once,
-beside the field. Only defaults that a reader would like to see (words, numbers that are not zero,
-true) are stored with objects; an absent part means the same as its struct's default. Items of lists
-and status have no stored defaults.
+Generated from the types: names, descriptions, limits, rules and defaults are written once, beside
+the field. Only informative defaults (words, numbers that are not zero, true) are stored with
+objects; an absent part means the same as its struct's default. Items of lists and status have no
+stored defaults.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _describe(kind: inspect.Type, has_defaults: bool) -> Schema:
 def _mapping(kind: inspect.DictType, has_defaults: bool) -> Schema:
     if isinstance(kind.value_type, inspect.AnyType):
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    # Structural schemas cannot limit keys, so the limits of key types are left out.
+    # Structural schemas cannot limit keys, so the limits of key types are omitted.
     return {
         "type": "object",
         "additionalProperties": _describe(kind.value_type, has_defaults),
@@ -138,7 +138,7 @@ def _scalar(kind: inspect.Type) -> Schema:
 
 
 def _shown_default(field: inspect.Field) -> str | int | bool | None:
-    """The default to store with objects, or None where absence says the same as well."""
+    """The default to store with objects, or None if an absent field means the same."""
     match field.default:
         case Quantity():
             text = str(field.default)

@@ -42,7 +42,7 @@ class Requirement:
             case "gt" | "lt":
                 return self._compares(value)
             case _:
-                return False  # what is not understood selects nothing
+                return False  # an unknown operator selects nothing
 
     def _compares(self, value: str | None) -> bool:
         (bound,) = self.values

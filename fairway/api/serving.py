@@ -1,4 +1,4 @@
-"""The group of the kinds that serve models, so that the core can reach its first version alone."""
+"""The API group of the serving kinds, apart from the core group so that it has its own versions."""
 
 from __future__ import annotations
 

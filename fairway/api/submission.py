@@ -1,8 +1,8 @@
-"""Who submits a workload, and which queues take it.
+"""Who submits a workload, and which queues accept it.
 
-A queue that states `submitters` takes what comes from one of its namespaces, users or groups; every
-queue above that states them must agree. Who submitted is noted on the object by the store, whenever
-somebody names its queue, so that it is known when the workload's turn comes.
+A queue with `submitters` accepts workloads from one of its namespaces, users or groups; every queue
+above with submitters must agree. The store records the submitter on the object whenever a user sets
+its queue, so that it is known when the workload's turn comes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Self
 from fairway.api.queue import Submitters
 from fairway.api.selectors import matches, requirements
 
-# Who named the queue of an object: the user, then the groups, a line each. The store sets it.
+# Who set the queue of an object: the user, then the groups, one per line. The store sets it.
 SUBMITTED_BY = "fairway.dev/submitted-by"
-HUB = "system:fairway"  # acts for others, and submits nothing of its own
+HUB = "system:fairway"  # acts for others, and submits nothing itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Submission:
     def read(
         cls, *, namespace: str, labels: Mapping[str, str], note: str | None, creator: str
     ) -> Self:
-        """From what is noted on an object; the creator counts where nobody named its queue."""
+        """From the note on an object; without one, the creator counts as the submitter."""
         if not note:
             user = "" if creator == HUB else creator
             return cls(namespace=namespace, labels=labels, user=user)
@@ -41,14 +41,14 @@ class Submission:
 
 
 def note_of(user: str, groups: Iterable[str]) -> str:
-    """What is noted on an object. A name of several lines could pass for a group, so none may."""
+    """The note on an object. Names of several lines are dropped: they could pass for groups."""
     return "\n".join(
         ["" if "\n" in user else user, *(group for group in groups if "\n" not in group)]
     )
 
 
 def takes(submitters: Submitters, submission: Submission) -> bool:
-    """Whether a queue takes a workload; one that names nobody takes none."""
+    """Whether a queue accepts a workload; empty submitters accept none."""
     selector = submitters.namespace_selector
     return (
         submission.namespace in submitters.namespaces
@@ -59,7 +59,7 @@ def takes(submitters: Submitters, submission: Submission) -> bool:
 
 
 def refusing_queue(line: Iterable[tuple[str, Submitters | None]], submission: Submission) -> str:
-    """The first of these queues that does not take a workload; empty where all do."""
+    """The first of these queues that does not accept a workload; empty if all do."""
     for name, submitters in line:
         if submitters is not None and not takes(submitters, submission):
             return name

@@ -1,12 +1,13 @@
 """Objects from one version of their kind to another, and back, without loss.
 
-Fields of a spec that say in one version what other fields say in another are a passage: two pure
-functions. What a version says and the other cannot is kept beside the object, in an annotation for
-each version, and comes back as long as what it became in the other version is as it was: whoever
-changes a price in the old version has changed the price, and all else is as it was said.
+Fields of a spec in one version that correspond to other fields in another version are a passage:
+two pure functions. What one version can express and the other cannot is kept in an annotation for
+each version. It is restored as long as its converted form is unchanged: a price changed in the old
+version is changed, and everything else is as it was.
 
-Nothing is refused here. A part that has no expected shape (a server converts pieces of objects as
-well, when it looks whose fields are whose) is kept in the annotation like whatever cannot be said.
+Nothing is refused here. A part of unexpected shape (a server also converts parts of objects, to
+find out which manager owns which field) is kept in the annotation like anything that cannot be
+expressed.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ from fairway.api.meta import GROUP, VERSION, JsonObject
 
 Turn = Callable[[JsonObject], JsonObject]
 _NOTE = f"{GROUP}/said-in-"
-# What reading a part of some other shape raises.
+# What reading a part of unexpected shape raises.
 _OTHER_SHAPE = (TypeError, ValueError, KeyError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The fields that a passage has in one version, and how to get there."""
+    """The fields of a passage in one version, and how to convert to them."""
 
     fields: tuple[str, ...]
-    reach: Turn  # the part of the other version as a part of this one
+    reach: Turn  # converts the other version's part to this version's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """Fields that say the same in two versions."""
+    """Fields with the same meaning in two versions."""
 
     by_version: Mapping[str, Side]
 
 
 def note_of(version: str) -> str:
-    """The annotation with what a version says and others cannot."""
+    """The annotation with what only this version can express."""
     return _NOTE + version
 
 
@@ -52,12 +53,12 @@ def has_versions(group: str, kind: str) -> bool:
 
 
 def knows(group: str, kind: str, version: str) -> bool:
-    """Whether a kind has such a version, and others."""
+    """Whether a kind has this version among several."""
     return any(version in passage.by_version for passage in _PASSAGES.get((group, kind), ()))
 
 
 def convert(body: JsonObject, api_version: str) -> JsonObject:
-    """The object in another version of its kind; what is not changed is shared with it."""
+    """The object in another version of its kind; unchanged parts are shared with it."""
     said = str(body.get("apiVersion", ""))
     if said == api_version:
         return body
@@ -79,7 +80,7 @@ def convert(body: JsonObject, api_version: str) -> JsonObject:
 
 
 def has_room(body: JsonObject) -> bool:
-    """Whether notes can be kept with it: its metadata and annotations are what they should be."""
+    """Whether notes can be kept with it: its metadata and annotations have the right types."""
     metadata = body.get("metadata")
     if metadata is None:
         return True
@@ -90,7 +91,7 @@ def has_room(body: JsonObject) -> bool:
 def _spec(
     spec: JsonObject, passages: Sequence[Passage], was: str, to: str, noted: JsonObject
 ) -> tuple[JsonObject, JsonObject]:
-    """A spec in another version, and what of it that version cannot say."""
+    """A spec in another version, and the part that the version cannot express."""
     made: JsonObject = {}
     unsaid: JsonObject = {}
     left = dict(spec)
@@ -107,14 +108,14 @@ def _spec(
             unsaid.update(part)
     ours = {field for passage in passages for field in passage.by_version[was].fields}
     theirs = {field for passage in passages for field in passage.by_version[to].fields}
-    # A field that only the other version knows is none of this one, and kept as it is.
+    # A field that only the other version has is kept in the note as it is.
     unsaid.update({field: left.pop(field) for field in sorted(theirs & set(left))})
     left.update({field: noted[field] for field in sorted((ours - theirs) & set(noted))})
     return {**left, **made}, unsaid
 
 
 def _reach(side: Side, part: JsonObject) -> JsonObject:
-    """A part as this side says it; nothing, where it cannot be read."""
+    """A part in this side's form; empty if it cannot be read."""
     try:
         return side.reach(part) if part else {}
     except _OTHER_SHAPE:
@@ -130,7 +131,7 @@ class _Notes:
         self.has_changed = False
 
     def take(self, version: str) -> JsonObject:
-        """What a version said; from now on the object says it itself."""
+        """Takes out the note of a version; from now on the object itself has its content."""
         text = self._annotations.pop(note_of(version), None)
         self.has_changed = self.has_changed or text is not None
         try:
@@ -191,7 +192,7 @@ def _interrupt(part: JsonObject) -> JsonObject:
 
 
 def _list(part: JsonObject) -> JsonObject:
-    """Prices in the order of their names: a map has none that lasts."""
+    """Prices sorted by name: a map has no lasting order."""
     prices = sorted(part["prices"].items())
     return {"prices": [{"resource": name, "perHour": price} for name, price in prices]}
 

@@ -1,8 +1,8 @@
-"""Work: the part of a workload that one cluster is to run, derived from the claim.
+"""Work: the part of a workload that one cluster should run, derived from the claim.
 
-It lives in the namespace of its cluster. The decision is written into the manifests (node selector
-and affinity for flavor and topology domain), so that the cluster's scheduler can't undo it. An
-agent refuses a term lower than it has seen, and removes what it made only on an explicit tombstone.
+A work is in the namespace of its cluster. The decision is written into the manifests (node selector
+and affinity for flavor and topology domain), so that the cluster's scheduler cannot undo it. An
+agent refuses a lower term than it has seen, and removes what it created only on a tombstone.
 """
 
 from __future__ import annotations
@@ -59,11 +59,12 @@ class FeedbackRule(Part, frozen=True, kw_only=True):
     """Values of an object that the agent reports."""
 
     type: Annotated[
-        Literal["WellKnown", "JsonPaths"], doc("Those known for its kind, or those listed.")
+        Literal["WellKnown", "JsonPaths"],
+        doc("WellKnown: values known for its kind. JsonPaths: the values listed."),
     ]
     paths: Annotated[
         tuple[FeedbackPath, ...],
-        doc("The values.", max_items=32, list_type="map", list_map_keys=["name"]),
+        doc("Values to report.", max_items=32, list_type="map", list_map_keys=["name"]),
     ] = ()
 
 
@@ -79,35 +80,43 @@ class ConditionRule(Part, frozen=True, kw_only=True):
 
     condition: Annotated[Code, doc("Type of the condition, such as Complete.", min_length=1)]
     type: Annotated[
-        Literal["WellKnown", "Cel"], doc("The rule known for the object's kind, or expressions.")
+        Literal["WellKnown", "Cel"],
+        doc("WellKnown: the rule known for the object's kind. Cel: expressions."),
     ]
     expressions: Annotated[
         tuple[Expression, ...],
-        doc("CEL over `object`, all of which must be true.", max_items=16, list_type="atomic"),
+        doc(
+            "CEL expressions over `object`, all of which must be true.",
+            max_items=16,
+            list_type="atomic",
+        ),
     ] = ()
     message: Annotated[Text, doc("Message of the condition.")] = ""
     message_expression: Annotated[
-        str, doc("CEL over `object` and `result` that makes the message.", max_length=2048)
+        str, doc("CEL expression over `object` and `result` for the message.", max_length=2048)
     ] = ""
 
 
 class Manifest(JsonPart, frozen=True, kw_only=True):
-    """One object to have in the cluster."""
+    """One object to create in the cluster."""
 
     object: Annotated[JsonObject, doc("The object.", embedded=True)]
     update: Annotated[
         Literal["Update", "ServerSideApply", "CreateOnly", "ReadOnly"],
-        doc("How a difference is mended; ReadOnly only looks."),
+        doc("How differences are corrected; ReadOnly only observes the object."),
     ] = "ServerSideApply"
     force: Annotated[bool, doc("Whether server-side apply takes fields from other managers.")] = (
         True
     )
     deletion: Annotated[
-        Literal["Delete", "Orphan"], doc("Whether the object goes with the work, or stays.")
+        Literal["Delete", "Orphan"],
+        doc("Delete: the object is deleted with the work. Orphan: it stays."),
     ] = "Delete"
     ignored_fields: Annotated[
         tuple[Expression, ...],
-        doc("JSON pointers that the cluster may change.", max_items=64, list_type="atomic"),
+        doc(
+            "JSON pointers of fields that the cluster may change.", max_items=64, list_type="atomic"
+        ),
     ] = ()
     feedback: Annotated[
         tuple[FeedbackRule, ...],
@@ -120,26 +129,28 @@ class Manifest(JsonPart, frozen=True, kw_only=True):
 
 
 class WorkPodSet(Part, frozen=True, kw_only=True):
-    """Pods of one set in this cluster, with the decision on them."""
+    """Pods of one pod set in this cluster, with the decision on them."""
 
     name: Annotated[Label, doc("Name of the pod set.")]
-    count: Annotated[Count, doc("How many pods.")]
-    node_selector: Annotated[Labels, doc("Labels of the nodes that were chosen.")] = {}
+    count: Annotated[Count, doc("Number of pods.")]
+    node_selector: Annotated[Labels, doc("Labels of the chosen nodes.")] = {}
     tolerations: Annotated[
         tuple[Toleration, ...],
-        doc("Tolerations given to the pods.", max_items=32, list_type="atomic"),
+        doc("Tolerations added to the pods.", max_items=32, list_type="atomic"),
     ] = ()
 
 
 class Stop(Part, frozen=True, kw_only=True):
-    """How the pods are ended."""
+    """How the pods are stopped."""
 
-    signal: Annotated[str, doc("Signal that asks them to save.", max_length=16)] = "SIGTERM"
-    grace_seconds: Annotated[Seconds, doc("Time they get.")] = 30
+    signal: Annotated[str, doc("Signal that asks pods to save their work.", max_length=16)] = (
+        "SIGTERM"
+    )
+    grace_seconds: Annotated[Seconds, doc("Seconds that pods get to stop.")] = 30
 
 
 class Executor(Part, frozen=True, kw_only=True):
-    """The service account of the cluster in whose name the objects are made."""
+    """The service account of the cluster that creates the objects."""
 
     namespace: Annotated[Name, doc("Namespace of the service account.")]
     name: Annotated[Name, doc("Name of the service account.")]
@@ -149,29 +160,32 @@ class PoolNodes(Part, frozen=True, kw_only=True):
     """Nodes of one elastic pool."""
 
     pool: Annotated[Label, doc("Name of the pool.")]
-    count: Annotated[Count, doc("How many nodes.")]
+    count: Annotated[Count, doc("Number of nodes.")]
 
 
 class WorkSpec(Part, frozen=True, kw_only=True):
-    """What the cluster is to run."""
+    """What the cluster should run."""
 
     cluster: Annotated[Name, doc("Name of the cluster.")]
-    workload: Annotated[WorkloadReference, doc("The workload that it is a part of.")]
+    workload: Annotated[WorkloadReference, doc("Workload that the work is a part of.")]
     attempt: Annotated[int, doc("Attempt of the workload.", minimum=0)]
     term: Annotated[
-        int, doc("Term of the decision; an agent refuses a lower one than it has seen.", minimum=0)
+        int, doc("Term of the decision; an agent refuses a lower term than it has seen.", minimum=0)
     ]
     desired: Annotated[
         Literal["Run", "Reserve", "Hold", "Stop"],
-        doc("Run it; hold its capacity with placeholder pods; make it suspended; or stop it."),
+        doc(
+            "Run: run it. Reserve: hold its capacity with placeholder pods. Hold: create it "
+            "suspended. Stop: stop it."
+        ),
     ] = "Run"
     manifests: Annotated[
         tuple[Manifest, ...],
-        doc("The objects, in the order in which they are made.", max_items=128, list_type="atomic"),
+        doc("Objects, in the order in which they are created.", max_items=128, list_type="atomic"),
     ] = ()
     pod_sets: Annotated[
         tuple[WorkPodSet, ...],
-        doc("The pods, with counts.", max_items=18, list_type="map", list_map_keys=["name"]),
+        doc("Pods, with counts.", max_items=18, list_type="map", list_map_keys=["name"]),
     ] = ()
     tasks: Annotated[str, doc("Tasks of an Independent workload, as ranges.", max_length=65536)] = (
         ""
@@ -179,38 +193,43 @@ class WorkSpec(Part, frozen=True, kw_only=True):
     provision: Annotated[
         tuple[PoolNodes, ...],
         doc(
-            "Nodes of elastic pools that must come for it.",
+            "Nodes of elastic pools that must be provisioned for it.",
             max_items=64,
             list_type="map",
             list_map_keys=["pool"],
         ),
     ] = ()
     run_seconds_estimate: Annotated[
-        Seconds | None, doc("How long it is expected to run; simulated clusters go by it.")
+        Seconds | None, doc("Expected run time, in seconds; used by simulated clusters.")
     ] = None
-    stop: Annotated[Stop, doc("How its pods are ended.")] = Stop()
+    stop: Annotated[Stop, doc("How its pods are stopped.")] = Stop()
     stop_when_silent_seconds: Annotated[
         Seconds | None,
-        doc("Silence of the hub after which the agent stops it by itself; unset means never."),
+        doc("Seconds without contact to the hub after which the agent stops it; unset: never."),
     ] = None
     executor: Annotated[
-        Executor | None, doc("In whose name the objects are made; unset: the agent's.")
+        Executor | None,
+        doc("Service account that creates the objects; unset: by the cluster's actAs."),
     ] = None
     tombstone: Annotated[
-        bool, doc("Removes all that was made for it; a work that merely vanishes removes nothing.")
+        bool,
+        doc(
+            "Whether to remove everything created for it; a work that merely disappears removes "
+            "nothing."
+        ),
     ] = False
 
 
 class FeedbackValue(Part, frozen=True, kw_only=True):
-    """A value that was read."""
+    """A value read from an object."""
 
     name: Annotated[Key, doc("Name of the value.")]
-    type: Annotated[Literal["Integer", "String", "Boolean", "Json"], doc("What it is.")]
+    type: Annotated[Literal["Integer", "String", "Boolean", "Json"], doc("Type of the value.")]
     value: Annotated[Text, doc("The value, as text.")]
 
 
 class ManifestStatus(Part, frozen=True, kw_only=True):
-    """What became of one manifest."""
+    """State of one manifest."""
 
     position: Annotated[Count, doc("Position of the manifest in the spec.")]
     api_version: Annotated[str, doc("API version of the object.", max_length=317)] = ""
@@ -220,36 +239,36 @@ class ManifestStatus(Part, frozen=True, kw_only=True):
     uid: Annotated[str, doc("UID of the object in the cluster.", max_length=64)] = ""
     feedback: Annotated[
         tuple[FeedbackValue, ...],
-        doc("Values that were read.", max_items=64, list_type="map", list_map_keys=["name"]),
+        doc("Values read from the object.", max_items=64, list_type="map", list_map_keys=["name"]),
     ] = ()
     conditions: Annotated[Conditions, doc("Applied, Available, and those of its rules.")] = ()
 
 
 class RevisionPods(Part, frozen=True, kw_only=True):
-    """Pods of one set that carry the mark of one revision."""
+    """Pods of one pod set that carry the mark of one revision."""
 
-    mark: Annotated[LabelValue, doc("The mark.")]
-    pods: Annotated[Count, doc("Pods that are not over, nor ending.")] = 0
+    mark: Annotated[LabelValue, doc("Mark of the revision.")]
+    pods: Annotated[Count, doc("Pods that are neither finished nor terminating.")] = 0
     ready: Annotated[Count, doc("Pods that are ready.")] = 0
 
 
 class PodSetStatus(Part, frozen=True, kw_only=True):
-    """The pods of one set by what they do."""
+    """Pods of one pod set, by state."""
 
     name: Annotated[Label, doc("Name of the pod set.")]
     pending: Annotated[Count, doc("Pods without a node.")] = 0
-    bound: Annotated[Count, doc("Pods with a node that are not yet ready.")] = 0
+    bound: Annotated[Count, doc("Pods with a node that are not ready yet.")] = 0
     ready: Annotated[Count, doc("Pods that are ready.")] = 0
     succeeded: Annotated[Count, doc("Pods that succeeded.")] = 0
     failed: Annotated[Count, doc("Pods that failed.")] = 0
-    terminating: Annotated[Count, doc("Pods that are ending.")] = 0
+    terminating: Annotated[Count, doc("Pods that are terminating.")] = 0
     pending_since: Annotated[
-        datetime | None, doc("Since when the oldest pending pod has waited.")
+        datetime | None, doc("Time since which the oldest pending pod has been pending.")
     ] = None
     revisions: Annotated[
         tuple[RevisionPods, ...],
         doc(
-            "Those that carry the mark of a revision, by revision.",
+            "Pods that carry the mark of a revision, by revision.",
             max_items=16,
             list_type="map",
             list_map_keys=["mark"],
@@ -258,43 +277,45 @@ class PodSetStatus(Part, frozen=True, kw_only=True):
 
 
 class WorkStatus(Part, frozen=True, kw_only=True):
-    """What the agent says of it."""
+    """State of the work, as the agent reports it."""
 
-    observed_generation: Annotated[int, doc("Generation that the status was made from.")] = 0
-    attempt: Annotated[int, doc("Attempt that the agent carries out.", minimum=0)] = 0
+    observed_generation: Annotated[
+        int, doc("Generation of the object that this status reflects.")
+    ] = 0
+    attempt: Annotated[int, doc("Attempt that the agent runs.", minimum=0)] = 0
     term: Annotated[int, doc("Highest term that the agent has seen.", minimum=0)] = 0
-    agent_epoch: Annotated[int, doc("Start of the agent that wrote this.", minimum=0)] = 0
+    agent_epoch: Annotated[int, doc("Epoch of the agent that wrote this status.", minimum=0)] = 0
     phase: Annotated[
         WorkPhase | None,
-        doc("Where it is; Gone means that no pod and no object of it is left."),
+        doc("Phase of the work; Gone: no pod and no object of it is left."),
     ] = None
-    reason: Annotated[Code, doc("Code of why it is in this phase.")] = ""
-    message: Annotated[Text, doc("What the cluster said of it.")] = ""
-    exit_code: Annotated[int | None, doc("Exit code, where there was one.")] = None
+    reason: Annotated[Code, doc("Reason code for the phase.")] = ""
+    message: Annotated[Text, doc("Message from the cluster.")] = ""
+    exit_code: Annotated[int | None, doc("Exit code, if there was one.")] = None
     started_at: Annotated[datetime | None, doc("When its pods first ran.")] = None
     finished_at: Annotated[datetime | None, doc("When it ended.")] = None
     checkpointed_at: Annotated[datetime | None, doc("When it last saved its work.")] = None
     gone_at: Annotated[datetime | None, doc("When its pods were confirmed gone.")] = None
     pod_sets: Annotated[
         tuple[PodSetStatus, ...],
-        doc("Its pods.", max_items=18, list_type="map", list_map_keys=["name"]),
+        doc("Its pods, by pod set.", max_items=18, list_type="map", list_map_keys=["name"]),
     ] = ()
     succeeded_tasks: Annotated[str, doc("Tasks that succeeded, as ranges.", max_length=65536)] = ""
     failed_tasks: Annotated[str, doc("Tasks that failed, as ranges.", max_length=65536)] = ""
     manifests: Annotated[
         tuple[ManifestStatus, ...],
         doc(
-            "What became of each manifest.",
+            "State of each manifest.",
             max_items=128,
             list_type="map",
             list_map_keys=["position"],
         ),
     ] = ()
-    conditions: Annotated[Conditions, doc("State of the work, aspect by aspect.")] = ()
+    conditions: Annotated[Conditions, doc("Latest observations of the work's state.")] = ()
 
 
 class Work(Object, frozen=True, kw_only=True):
-    """The part of a workload that one cluster is to run, with the decision written into it."""
+    """The part of a workload that one cluster should run, with the decision written into it."""
 
-    spec: Annotated[WorkSpec, doc("What the cluster is to run.")]
-    status: Annotated[WorkStatus, doc("What the agent says of it.")] = WorkStatus()
+    spec: Annotated[WorkSpec, doc("What the cluster should run.")]
+    status: Annotated[WorkStatus, doc("State of the work, as the agent reports it.")] = WorkStatus()

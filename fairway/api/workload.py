@@ -1,4 +1,4 @@
-"""Workload: something to run. What is wanted is here; what was decided is in claim.py."""
+"""Workload: something to run. Its spec is here; the decision on it is in claim.py."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from fairway.api.podset import Alternative, PodSet
 
 
 class Template(JsonPart, frozen=True, kw_only=True):
-    """The objects to make in the cluster."""
+    """Objects to create in the cluster."""
 
     manifests: Annotated[
         tuple[Annotated[JsonObject, limits(embedded=True)], ...],
         doc(
-            "The objects; the first is the one that runs.",
+            "Objects to create; the first is the one that runs.",
             min_items=1,
             max_items=64,
             list_type="atomic",
@@ -52,41 +52,41 @@ class Template(JsonPart, frozen=True, kw_only=True):
 
 
 class Gang(Part, frozen=True, kw_only=True):
-    """How a workload starts that runs all together or not at all."""
+    """How a workload starts whose pods run all together or not at all."""
 
     clusters_max: Annotated[
-        Count, doc("Over how many clusters it may split, member by member.", minimum=1)
+        Count, doc("Maximum clusters it may split over, member by member.", minimum=1)
     ] = 1
     domain: Annotated[
         OptionalLabel, doc("Topology level of which one domain must hold the whole workload.")
     ] = ""
     start: Annotated[
         GangStart | None,
-        doc("Whether capacity is reserved until it is ready; unset: as in the fleet."),
+        doc("Whether capacity is reserved until the gang is ready; unset: as in the fleet."),
     ] = None
     placeholders: Annotated[
         bool, doc("Whether placeholder pods hold the capacity in the cluster.")
     ] = False
     ready_seconds: Annotated[
-        Seconds | None, doc("How long it may take to be ready; unset: as in the fleet.")
+        Seconds | None, doc("Seconds it may take to become ready; unset: as in the fleet.")
     ] = None
 
 
 class Tasks(Part, frozen=True, kw_only=True):
     """The tasks of an Independent workload, numbered."""
 
-    count: Annotated[Count, doc("How many tasks.", minimum=1)]
+    count: Annotated[Count, doc("Number of tasks.", minimum=1)]
     first: Annotated[Count, doc("Number of the first task.")] = 0
     concurrency: Annotated[
         Count | None,
-        doc("Most tasks at a time over all clusters; unset means no limit.", minimum=1),
+        doc("Maximum tasks at a time over all clusters; unset: no limit.", minimum=1),
     ] = None
     range_size: Annotated[
-        Count, doc("Tasks that are sent to a cluster together, as a range of numbers.", minimum=1)
+        Count, doc("Number of tasks that are sent to a cluster together, as a range.", minimum=1)
     ] = 1
-    retries: Annotated[Count, doc("How often a task is tried again.")] = 0
+    retries: Annotated[Count, doc("Maximum retries of a task.")] = 0
     failed_max: Annotated[
-        Count | None, doc("Failed tasks after which the workload fails; unset: none may fail.")
+        Count | None, doc("Maximum failed tasks; with more, the workload fails; unset: 0.")
     ] = None
 
 
@@ -98,11 +98,15 @@ class Tasks(Part, frozen=True, kw_only=True):
     )
 )
 class RunSeconds(Part, frozen=True, kw_only=True):
-    """How long it runs."""
+    """Expected and maximum run time."""
 
     estimate: Annotated[Seconds | None, doc("Expected run time, in seconds.")] = None
     limit: Annotated[
-        Seconds | None, doc("Run time, over all attempts, after which it is stopped.", minimum=1)
+        Seconds | None,
+        doc(
+            "Maximum run time over all attempts, in seconds; the workload is then stopped.",
+            minimum=1,
+        ),
     ] = None
 
 
@@ -110,27 +114,28 @@ class Checkpoint(Part, frozen=True, kw_only=True):
     """How the workload saves its work."""
 
     interval_seconds: Annotated[
-        Seconds | None, doc("How often it saves by itself; unset: only when asked.")
+        Seconds | None,
+        doc("Seconds between saves it does by itself; unset: only when asked."),
     ] = None
     signal: Annotated[
         str,
         doc(
-            "Signal that asks it to save; empty: it can't be asked.",
+            "Signal that asks it to save; empty: it cannot be asked.",
             pattern="^(SIG[A-Z0-9]+)?$",
             max_length=16,
         ),
     ] = "SIGTERM"
-    grace_seconds: Annotated[Seconds, doc("Time it gets to save before it is stopped.")] = 60
+    grace_seconds: Annotated[Seconds, doc("Seconds it gets to save before it is stopped.")] = 60
 
 
 class Disruption(Part, frozen=True, kw_only=True):
-    """How much of a service the hub may take away by its own wish."""
+    """How many replicas of a service the hub may take away on its own initiative."""
 
     max_unavailable: Annotated[
         Count,
         doc(
-            "Most replicas that may be missing while others are moved or drained; 0: none is "
-            "stopped before its replacement is ready."
+            "Maximum unavailable replicas during moves and drains; 0: no replica is stopped "
+            "before its replacement is ready."
         ),
     ] = 1
 
@@ -139,13 +144,12 @@ class DataReference(Part, frozen=True, kw_only=True):
     """Data that the workload reads."""
 
     name: Annotated[Label, doc("Name of the data within the workload.")]
-    dataset: Annotated[
-        Reference, doc("Name of a Dataset; empty where only a location is known.")
-    ] = ""
-    location: Annotated[str, doc("Where the data is, as a URI.", max_length=2048)] = ""
-    size: Annotated[Quantity | None, doc("How much of it is read, in bytes.")] = None
+    dataset: Annotated[Reference, doc("Name of a Dataset; empty if only a location is known.")] = ""
+    location: Annotated[str, doc("Location of the data, as a URI.", max_length=2048)] = ""
+    size: Annotated[Quantity | None, doc("Amount of data that is read, in bytes.")] = None
     required: Annotated[
-        bool, doc("Whether the workload starts only where the data is; else nearness is a score.")
+        bool,
+        doc("Whether the workload starts only where the data is; if false, proximity is a score."),
     ] = False
 
 
@@ -170,51 +174,59 @@ class DataReference(Part, frozen=True, kw_only=True):
     ),
 )
 class WorkloadSpec(Part, frozen=True, kw_only=True):
-    """What to run, how urgent it is, and how it may run."""
+    """What to run, with which priority, and how it may run."""
 
     queue: Annotated[
-        Reference, doc("Queue to wait in; empty: that of the namespace, else of the fleet.")
+        Reference,
+        doc("Queue to wait in; empty: the default queue of the namespace, else of the fleet."),
     ] = ""
     priority: Annotated[
-        Priority | None, doc("Higher goes first; unset: of the priority class, the queue, else 0.")
+        Priority | None,
+        doc("Higher goes first; unset: from the priority class, then the queue, else 0."),
     ] = None
     priority_class: Annotated[Reference, doc("PriorityClass that gives the priority.")] = ""
     policy: Annotated[
         Reference,
-        doc("Placement policy of this namespace, else the system's; empty: of the queue or fleet."),
+        doc(
+            "Placement policy in this namespace, else in the system namespace; empty: that of "
+            "the queue or fleet."
+        ),
     ] = ""
     mode: Annotated[
         Literal["Gang", "Divided", "Independent"],
-        doc("All or nothing; replicas over clusters; or tasks that need not run together."),
+        doc(
+            "Gang: all or nothing. Divided: replicas over clusters. Independent: tasks that "
+            "need not run together."
+        ),
     ] = "Gang"
-    template: Annotated[Template | None, doc("The objects to make in the cluster.")] = None
+    template: Annotated[Template | None, doc("Objects to create in the cluster.")] = None
     source: Annotated[
-        ObjectReference | None, doc("The native object that this workload stands for.")
+        ObjectReference | None, doc("Native object that this workload represents.")
     ] = None
     pod_sets: Annotated[
         tuple[PodSet, ...],
         doc(
-            "Pods that it needs; none: derived from the kind of the first manifest or the source.",
+            "Pods that it needs; empty: derived from the kind of the first manifest or the source.",
             max_items=18,
             list_type="map",
             list_map_keys=["name"],
         ),
     ] = ()
     replicas: Annotated[
-        Count | None, doc("How many times a Divided workload runs its pod sets; unset: once.")
+        Count | None, doc("Number of replicas of a Divided workload; unset: 1.")
     ] = None
     disruption: Annotated[
         Disruption | None,
         doc(
             "How many replicas of a Divided workload moves and drains may take away at a time; "
-            "unset: as a PodDisruptionBudget of the template says, else one in a move."
+            "unset: as in a PodDisruptionBudget of the template, else one per move."
         ),
     ] = None
     gang: Annotated[Gang | None, doc("How a Gang starts.")] = None
-    tasks: Annotated[Tasks | None, doc("The tasks of an Independent workload.")] = None
+    tasks: Annotated[Tasks | None, doc("Tasks of an Independent workload.")] = None
     flavors: Annotated[
         tuple[Name, ...],
-        doc("Flavors it may use; none means any.", max_items=32, list_type="atomic"),
+        doc("Flavors it may use; empty: any.", max_items=32, list_type="atomic"),
     ] = ()
     alternatives: Annotated[
         tuple[Alternative, ...],
@@ -225,21 +237,28 @@ class WorkloadSpec(Part, frozen=True, kw_only=True):
             list_map_keys=["name"],
         ),
     ] = ()
-    run_seconds: Annotated[RunSeconds, doc("How long it runs.")] = RunSeconds()
+    run_seconds: Annotated[RunSeconds, doc("Expected and maximum run time.")] = RunSeconds()
     checkpoint: Annotated[
-        Checkpoint | None, doc("How it saves its work; unset: all is lost when it is stopped.")
+        Checkpoint | None, doc("How it saves its work; unset: all work is lost when it is stopped.")
     ] = None
     preemptible: Annotated[
-        bool, doc("Whether it may be preempted; if not, it only runs within nominal quota.")
+        bool, doc("Whether it may be preempted; if not, it runs only within nominal quota.")
     ] = True
     on_cluster_lost: Annotated[
         OnClusterLost | None,
-        doc("What becomes of it when its cluster is lost; unset: of the queue, cluster or fleet."),
+        doc(
+            "What happens when its cluster is lost; unset: as the queue, cluster or fleet "
+            "specifies."
+        ),
     ] = None
     cluster_lost_seconds: Annotated[
-        Seconds | None, doc("How long its cluster is lost before StopAndMove stops it there.")
+        Seconds | None,
+        doc(
+            "Seconds that its cluster must be lost before StopAndMove stops it there; unset: as "
+            "in the cluster or fleet."
+        ),
     ] = None
-    retry: Annotated[Retry | None, doc("How it is tried again; unset: as in the fleet.")] = None
+    retry: Annotated[Retry | None, doc("How it is retried; unset: as in the fleet.")] = None
     data: Annotated[
         tuple[DataReference, ...],
         doc("Data it reads.", max_items=32, list_type="map", list_map_keys=["name"]),
@@ -247,7 +266,7 @@ class WorkloadSpec(Part, frozen=True, kw_only=True):
     dependencies: Annotated[
         tuple[ObjectReference, ...],
         doc(
-            "Objects that travel along besides those found by kind.",
+            "Objects that are sent along to the cluster, besides those found by kind.",
             max_items=64,
             list_type="atomic",
         ),
@@ -256,95 +275,100 @@ class WorkloadSpec(Part, frozen=True, kw_only=True):
         tuple[Name, ...],
         doc("Volume claims that do not pin it to their cluster.", max_items=64, list_type="set"),
     ] = ()
-    hold: Annotated[
-        Hold, doc("Hold keeps it from starting; HoldAndDrain also stops it if it runs.")
-    ] = "None"
-    cancelled: Annotated[bool, doc("Stops it for good.")] = False
+    hold: Annotated[Hold, doc("Hold: do not start it. HoldAndDrain: also stop it if it runs.")] = (
+        "None"
+    )
+    cancelled: Annotated[bool, doc("Whether to stop it for good.")] = False
     finished_seconds: Annotated[
-        Seconds | None, doc("How long it is kept once finished; unset: as in the fleet.")
+        Seconds | None, doc("Seconds it is kept once finished; unset: as in the fleet.")
     ] = None
 
 
 class PodCount(Part, frozen=True, kw_only=True):
-    """Pods of all clusters by what they do."""
+    """Pods in all clusters, by state."""
 
-    wanted: Annotated[Count, doc("Pods of the claim.")] = 0
+    wanted: Annotated[Count, doc("Number of pods in the claim.")] = 0
     ready: Annotated[Count, doc("Pods that are ready.")] = 0
     succeeded: Annotated[Count, doc("Pods that succeeded.")] = 0
     failed: Annotated[Count, doc("Pods that failed.")] = 0
 
 
 class Requeue(Part, frozen=True, kw_only=True):
-    """When it is tried again."""
+    """When the workload is retried."""
 
-    count: Annotated[Count, doc("How often it came back.")] = 0
-    not_before: Annotated[datetime | None, doc("When it may be tried again.")] = None
+    count: Annotated[Count, doc("Number of retries so far.")] = 0
+    not_before: Annotated[datetime | None, doc("Time from which it may be retried.")] = None
     avoid: Annotated[
         tuple[Name, ...],
-        doc("Clusters that it keeps away from for a while.", max_items=64, list_type="set"),
+        doc("Clusters that it avoids for a while.", max_items=64, list_type="set"),
     ] = ()
-    avoid_until: Annotated[datetime | None, doc("Until when it keeps away from them.")] = None
+    avoid_until: Annotated[datetime | None, doc("Time until which it avoids them.")] = None
 
 
 class TrafficWeight(Part, frozen=True, kw_only=True):
-    """How much of a service's traffic a cluster should get."""
+    """Share of a service's traffic that a cluster should get."""
 
     cluster: Annotated[Name, doc("Name of the cluster.")]
     weight: Annotated[
-        int, doc("Its share, in thousandths of all; all are 0 where nothing is ready.", minimum=0)
+        int,
+        doc(
+            "Share of the traffic, in thousandths; 0 for all clusters if nothing is ready.",
+            minimum=0,
+        ),
     ] = 0
-    ready: Annotated[Count, doc("Replicas there that are ready.")] = 0
+    ready: Annotated[Count, doc("Ready replicas in the cluster.")] = 0
 
 
 class WorkloadStatus(Part, frozen=True, kw_only=True):
-    """What became of it."""
+    """State of the workload."""
 
-    observed_generation: Annotated[int, doc("Generation that the status was made from.")] = 0
+    observed_generation: Annotated[
+        int, doc("Generation of the object that this status reflects.")
+    ] = 0
     phase: Annotated[
         Literal[
             "Waiting", "Claimed", "Running", "Stopping", "Held", "Succeeded", "Failed", "Cancelled"
         ]
         | None,
-        doc("Where it is in its life."),
+        doc("Phase of the workload."),
     ] = None
-    reason: Annotated[Code, doc("Code of why it is in this phase; its text is made when read.")] = (
-        ""
-    )
-    message: Annotated[Text, doc("What a failure says, as the cluster told it.")] = ""
+    reason: Annotated[Code, doc("Reason code for the phase; its text is generated when read.")] = ""
+    message: Annotated[Text, doc("Message of a failure, from the cluster.")] = ""
     queue: Annotated[Reference, doc("Queue it waits or runs in.")] = ""
-    priority: Annotated[Priority, doc("Priority it has.")] = 0
-    queued_at: Annotated[datetime | None, doc("Since when it counts as waiting.")] = None
+    priority: Annotated[Priority, doc("Priority in effect.")] = 0
+    queued_at: Annotated[datetime | None, doc("Time since which it counts as pending.")] = None
     increased_at: Annotated[
-        datetime | None, doc("When more replicas or pods were last asked for; their age counts so.")
+        datetime | None,
+        doc("When more replicas or pods were last requested; their age counts from then."),
     ] = None
     started_at: Annotated[datetime | None, doc("When it first ran.")] = None
     finished_at: Annotated[datetime | None, doc("When it ended.")] = None
-    ran_seconds: Annotated[int, doc("How long earlier attempts ran.", minimum=0)] = 0
-    claim: Annotated[Claim | None, doc("The decision on it that holds.")] = None
-    reservation: Annotated[Reservation | None, doc("Capacity that it holds while it waits.")] = None
+    ran_seconds: Annotated[int, doc("Run time of earlier attempts, in seconds.", minimum=0)] = 0
+    claim: Annotated[Claim | None, doc("Claim in force.")] = None
+    reservation: Annotated[Reservation | None, doc("Capacity held for it while it is pending.")] = (
+        None
+    )
     releasing: Annotated[
         tuple[Placement, ...],
         doc(
-            "Places it leaves; charged until the pods are confirmed gone.",
+            "Placements being released; charged until their pods are confirmed gone.",
             max_items=512,
             list_type="atomic",
         ),
     ] = ()
-    requeue: Annotated[Requeue | None, doc("When it is tried again.")] = None
+    requeue: Annotated[Requeue | None, doc("When it is retried.")] = None
     history: Annotated[
         tuple[PastAttempt, ...],
-        doc("Its last attempts, the latest last.", max_items=10, list_type="atomic"),
+        doc("Last attempts, latest last.", max_items=10, list_type="atomic"),
     ] = ()
-    pods: Annotated[PodCount, doc("Its pods in all clusters.")] = PodCount()
-    replicas: Annotated[Count, doc("Replicas of a Divided workload that are placed.")] = 0
-    surge_replicas: Annotated[
-        Count, doc("Further replicas that it asks for while a new revision goes out.")
-    ] = 0
+    pods: Annotated[PodCount, doc("Pods in all clusters.")] = PodCount()
+    replicas: Annotated[Count, doc("Placed replicas of a Divided workload.")] = 0
+    surge_replicas: Annotated[Count, doc("Extra replicas that it requests during a rollout.")] = 0
     selector: Annotated[str, doc("Label selector of its pods, as text.", max_length=1024)] = ""
     traffic: Annotated[
         tuple[TrafficWeight, ...],
         doc(
-            "How the traffic of a Divided workload should be shared by its clusters.",
+            "Recommended share of traffic of each cluster, for a Divided workload.",
             max_items=512,
             list_type="map",
             list_map_keys=["cluster"],
@@ -357,13 +381,13 @@ class WorkloadStatus(Part, frozen=True, kw_only=True):
         str, doc("Tasks that failed for good, as ranges.", max_length=65536)
     ] = ""
     feedback: Annotated[
-        Mapping[Label, Text], doc("Values that works fed back, by name.", max_properties=64)
+        Mapping[Label, Text], doc("Values reported by works, by name.", max_properties=64)
     ] = {}
-    conditions: Annotated[Conditions, doc("State of the workload, aspect by aspect.")] = ()
+    conditions: Annotated[Conditions, doc("Latest observations of the workload's state.")] = ()
 
 
 class Workload(Object, frozen=True, kw_only=True):
     """Something to run: manifests, the pods they need, and how urgent and how flexible it is."""
 
     spec: Annotated[WorkloadSpec, doc("What to run, and how it may run.")]
-    status: Annotated[WorkloadStatus, doc("What became of it.")] = WorkloadStatus()
+    status: Annotated[WorkloadStatus, doc("State of the workload.")] = WorkloadStatus()

@@ -98,7 +98,7 @@ export interface components {
                         selectPolicy: "Disabled" | "Max" | "Min";
                         /**
                          * Format: int64
-                         * @description Seconds for which past recommendations limit the change; unset: 0 for scaling up, 300 for scaling down.
+                         * @description Seconds for which past recommendations limit the change; unset: 0 up, 300 down.
                          */
                         stabilizationWindowSeconds?: number;
                         /** @description Deviation from the target, as a fraction of it, that causes no scaling; unset: 0.1. */
@@ -132,7 +132,7 @@ export interface components {
                         selectPolicy: "Disabled" | "Max" | "Min";
                         /**
                          * Format: int64
-                         * @description Seconds for which past recommendations limit the change; unset: 0 for scaling up, 300 for scaling down.
+                         * @description Seconds for which past recommendations limit the change; unset: 0 up, 300 down.
                          */
                         stabilizationWindowSeconds?: number;
                         /** @description Deviation from the target, as a fraction of it, that causes no scaling; unset: 0.1. */
@@ -141,7 +141,7 @@ export interface components {
                 };
                 /**
                  * Format: int64
-                 * @description Maximum number of replicas.
+                 * @description Maximum replicas.
                  */
                 maxReplicas: number;
                 /** @description Metrics that drive the replica count; empty: CPU usage at 80% of the pods' requests. */
@@ -170,9 +170,9 @@ export interface components {
                             value?: number | string;
                         };
                     };
-                    /** @description Metric about anything else, such as the length of an external queue. */
+                    /** @description Metric about anything else. */
                     external?: {
-                        /** @description The service is active while the metric exceeds this value; used for scaling to and from zero. */
+                        /** @description Metric value above which the service is active, for scaling to and from zero. */
                         activationValue?: number | string;
                         /** @description Metric to read. */
                         metric: {
@@ -220,7 +220,7 @@ export interface components {
                     };
                     /** @description Metric about one object. */
                     object?: {
-                        /** @description The service is active while the metric exceeds this value; used for scaling to and from zero. */
+                        /** @description Metric value above which the service is active, for scaling to and from zero. */
                         activationValue?: number | string;
                         /** @description Object that the metric describes. */
                         describedObject: {
@@ -345,14 +345,14 @@ export interface components {
                     };
                     /** @description Load metric of a model server. */
                     serving?: {
-                        /** @description The service is active while the metric exceeds this value; used for scaling to and from zero. */
+                        /** @description Metric value above which the service is active, for scaling to and from zero. */
                         activationValue?: number | string;
                         /**
                          * @description Model server whose metrics are read.
                          * @enum {string}
                          */
                         engine: "SGLang" | "TGI" | "Triton" | "vLLM";
-                        /** @description Name of the model whose series are read; empty: all models. */
+                        /** @description Model whose series are read; empty: all. */
                         model?: string;
                         /** @description Selects series by label; unset: those of pods in the namespace whose names start with the object's name. */
                         selector?: {
@@ -389,7 +389,7 @@ export interface components {
                 }[];
                 /**
                  * Format: int64
-                 * @description Minimum number of replicas; 0 allows scaling to zero while the service is idle.
+                 * @description Minimum replicas; 0 allows scaling to zero while the service is idle.
                  * @default 1
                  */
                 minReplicas: number;
@@ -420,16 +420,16 @@ export interface components {
                 };
                 /** @description Limits that replace minReplicas and maxReplicas at set times. */
                 schedules?: {
-                    /** @description When the schedule takes effect, in cron format: minute, hour, day of month, month, day of week; or a macro such as @daily. */
+                    /** @description When it takes effect: minute, hour, day of month, month, day of week; or a macro such as @daily. */
                     cron: string;
                     /**
                      * Format: int64
-                     * @description Maximum number of replicas while the schedule is in effect.
+                     * @description Maximum replicas while the schedule is in effect.
                      */
                     maxReplicas: number;
                     /**
                      * Format: int64
-                     * @description Minimum number of replicas while the schedule is in effect.
+                     * @description Minimum replicas while the schedule is in effect.
                      */
                     minReplicas: number;
                     /** @description Name of the schedule. */
@@ -474,7 +474,7 @@ export interface components {
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description Time at which the status last changed.
+                     * @description When the status last changed.
                      */
                     lastTransitionTime: string;
                     /** @description Reason for the status, as a sentence for people. */
@@ -525,21 +525,21 @@ export interface components {
                  * @description Time since which the service has been idle.
                  */
                 idleSince?: string;
-                /** @description Reason for the last change of the count. */
+                /** @description Why the count last changed. */
                 lastScaleReason?: string;
                 /**
                  * Format: date-time
-                 * @description Time of the last change of the count.
+                 * @description When the count last changed.
                  */
                 lastScaleTime?: string;
                 /**
                  * Format: int64
-                 * @description Maximum number of replicas in effect now, with schedules applied.
+                 * @description Maximum replicas in effect now, with schedules applied.
                  */
                 maxReplicas?: number;
                 /**
                  * Format: int64
-                 * @description Minimum number of replicas in effect now, with schedules applied.
+                 * @description Minimum replicas in effect now, with schedules applied.
                  */
                 minReplicas?: number;
                 /**
@@ -559,20 +559,20 @@ export interface components {
             kind?: string;
             /** @description Name, labels and what else every object has. */
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
-            /** @description A template as it was. */
+            /** @description Template of the revision. */
             spec: {
-                /** @description A digest of the template, by which it is known. */
+                /** @description Digest of the template, which identifies the revision. */
                 mark: string;
-                /** @description The objects to make in a cluster. */
+                /** @description Objects to create in a cluster. */
                 template: {
-                    /** @description The objects; the first is the one that runs. */
+                    /** @description Objects to create; the first is the one that runs. */
                     manifests: Record<string, unknown>[];
                 };
                 /** @description Name of the workload. */
                 workload: string;
             };
         };
-        /** @description How new revisions of a service go out: in batches, watched, and back again if bad. */
+        /** @description How new revisions of a service are rolled out: in batches, checked, rolled back if bad. */
         "dev.fairway.serving.v1alpha1.Rollout": {
             /** @description The group and version of this object. */
             apiVersion?: string;
@@ -580,78 +580,78 @@ export interface components {
             kind?: string;
             /** @description Name, labels and what else every object has. */
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
-            /** @description Whose new revisions go out, and how. */
+            /** @description Which service to roll out, and how. */
             spec: {
                 /**
-                 * @description Whether a bad revision stays where it is, or the last good one comes back.
+                 * @description Pause: a bad revision stays where it is. Rollback: roll back to the last good revision.
                  * @default Rollback
                  * @enum {string}
                  */
                 onFailure: "Pause" | "Rollback";
-                /** @description Whether nothing further gets another revision. */
+                /** @description Whether the rollout is paused: nothing further gets another revision. */
                 paused?: boolean;
                 /**
                  * Format: int64
-                 * @description Time without progress after which a batch has failed.
+                 * @description Seconds without progress after which a batch has failed.
                  * @default 600
                  */
                 progressDeadlineSeconds: number;
                 /**
                  * Format: int64
-                 * @description Revisions that are kept besides those in use.
+                 * @description Revisions to keep besides those in use.
                  * @default 10
                  */
                 revisionHistoryLimit: number;
-                /** @description In which order, and how fast. */
+                /** @description Order and pace of the rollout. */
                 strategy?: {
                     /**
-                     * @description After which batches somebody must say that it goes on.
+                     * @description Batches after which the rollout waits for approval.
                      * @default None
                      * @enum {string}
                      */
                     approval: "AfterCanary" | "EachBatch" | "None";
-                    /** @description What goes out together, one after another; what none of them names comes last. None: everything is one batch. */
+                    /** @description Batches, in order; clusters that are in none of them come last. Empty: everything is one batch. */
                     batches?: {
-                        /** @description These clusters. */
+                        /** @description Clusters of the batch. */
                         clusters?: string[];
-                        /** @description The clusters of this group of the workload's placement policy. */
+                        /** @description Group of the workload's placement policy whose clusters are the batch. */
                         group?: string;
                         /**
                          * Format: int64
-                         * @description As many clusters as it takes until this much of all replicas have it.
+                         * @description As many clusters as needed for this percentage of all replicas to have the revision.
                          */
                         percent?: number;
                     }[];
                     /** @description Whether each group of the placement policy is a batch, in the policy's order. */
                     byGroup?: boolean;
-                    /** @description The few that go first; unset: none. */
+                    /** @description Replicas that get the revision first; unset: none. */
                     canary?: {
-                        /** @description Clusters that it is taken from; none: those with the fewest replicas first. */
+                        /** @description Clusters that the canary is taken from; empty: those with the fewest replicas first. */
                         clusters?: string[];
                         /**
                          * Format: int64
-                         * @description How much of all replicas, rounded up; at least one.
+                         * @description Percentage of all replicas, rounded up; at least one replica.
                          * @default 10
                          */
                         percent: number;
                     };
-                    /** @description Numbers that must be as wanted while a batch soaks. */
+                    /** @description Metrics that must meet their conditions while a batch soaks. */
                     gates?: {
-                        /** @description What the number must be, such as `< 0.01`. */
+                        /** @description Condition on the number, such as `< 0.01`. */
                         condition: string;
                         /**
                          * Format: int64
-                         * @description How often it may be otherwise before the rollout fails.
+                         * @description Number of times the condition may fail before the rollout fails.
                          */
                         failureLimit?: number;
                         /**
                          * Format: int64
-                         * @description How often it is asked.
+                         * @description Seconds between queries.
                          */
                         intervalSeconds?: number;
                         /** @description Name of the gate. */
                         name: string;
-                        /** @description Another server to ask, where the fleet allows it; unset: that of the fleet. */
+                        /** @description Prometheus server to query, if the fleet allows it; unset: the fleet's. */
                         prometheus?: {
                             /** @description CA certificates, in PEM, that verify the server; empty: the system's own. */
                             authority?: string;
@@ -667,37 +667,37 @@ export interface components {
                             /** @description URL of the server, without /api/v1, such as https://prometheus.example.com/prefix. */
                             url: string;
                         };
-                        /** @description PromQL that yields one number. Filled in are ${revision} (the mark of its pods), ${namespace}, ${workload} and ${clusters} (those of the batches so far, joined by |). */
+                        /** @description PromQL query that returns one number. Substituted are ${revision} (the mark of its pods), ${namespace}, ${workload} and ${clusters} (those of the batches so far, joined by |). */
                         query: string;
                         /**
                          * Format: int64
-                         * @description How often it must have been as wanted before a batch passes.
+                         * @description Number of times the condition must hold before a batch passes.
                          */
                         successes?: number;
                     }[];
                     /**
                      * Format: int64
-                     * @description Further replicas that the workload asks for meanwhile. They are claimed like any others, so quota and capacity are charged for them.
+                     * @description Extra replicas that the workload requests during the rollout. They are claimed like any others, so quota and capacity are charged for them.
                      */
                     maxSurge?: number;
                     /**
                      * Format: int64
-                     * @description Replicas, over all clusters, that may be lacking meanwhile; unset: by the percent.
+                     * @description Maximum unavailable replicas, over all clusters, during the rollout; unset: by maxUnavailablePercent.
                      */
                     maxUnavailable?: number;
                     /**
                      * Format: int64
-                     * @description The same in percent of all replicas, rounded down.
+                     * @description Maximum unavailable replicas as a percentage of all, rounded down.
                      * @default 25
                      */
                     maxUnavailablePercent: number;
                     /**
                      * Format: int64
-                     * @description How long a batch must be well before the next one begins.
+                     * @description Seconds that a batch must be healthy before the next one begins.
                      */
                     soakSeconds?: number;
                 };
-                /** @description The service. */
+                /** @description Service to roll out. */
                 workload: {
                     /**
                      * @description Workload, or the kind of the native object, such as Deployment.
@@ -708,56 +708,56 @@ export interface components {
                     name: string;
                 };
             };
-            /** @description How far it is. */
+            /** @description Progress of the rollout. */
             status?: {
                 /**
                  * Format: int64
-                 * @description How many batches there are.
+                 * @description Number of batches.
                  */
                 batches?: number;
                 /**
                  * Format: date-time
-                 * @description Since when the batch is well.
+                 * @description Time since which the batch has been healthy.
                  */
                 batchReadyAt?: string;
-                /** @description The revision of each cluster. */
+                /** @description Revision of each cluster. */
                 clusters?: {
                     /**
                      * Format: int64
-                     * @description How many of its replicas may be lacking while it gets there.
+                     * @description Number of its replicas that may be unavailable during the update.
                      */
                     allowance?: number;
                     /**
                      * Format: int64
-                     * @description Replicas of any revision that are ready.
+                     * @description Ready replicas of any revision.
                      */
                     available?: number;
                     /** @description Name of the cluster. */
                     cluster: string;
-                    /** @description Group of the policy that it is in. */
+                    /** @description Group of the placement policy that the cluster belongs to. */
                     group?: string;
-                    /** @description Its agent is silent; nobody waits for it. */
+                    /** @description Whether the cluster's agent is silent; the rollout does not wait for it. */
                     isUnheard?: boolean;
                     /** @description Mark of that revision. */
                     mark?: string;
                     /**
                      * Format: int64
-                     * @description Replicas of the revision that are ready.
+                     * @description Ready replicas of the revision.
                      */
                     ready?: number;
                     /**
                      * Format: int64
-                     * @description Replicas that it is to have.
+                     * @description Replicas that the cluster should have.
                      */
                     replicas?: number;
                     /**
                      * Format: int64
-                     * @description Number of the revision that it is to have.
+                     * @description Number of the revision that the cluster should have.
                      */
                     revision?: number;
                     /**
                      * Format: int64
-                     * @description How many of its replicas are to have it; unset means all.
+                     * @description Number of its replicas that should have it; unset: all.
                      */
                     share?: number;
                     /**
@@ -766,11 +766,11 @@ export interface components {
                      */
                     updated?: number;
                 }[];
-                /** @description State of the rollout, aspect by aspect. */
+                /** @description Latest observations of the rollout's state. */
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description Time at which the status last changed.
+                     * @description When the status last changed.
                      */
                     lastTransitionTime: string;
                     /** @description Reason for the status, as a sentence for people. */
@@ -792,95 +792,95 @@ export interface components {
                 }[];
                 /**
                  * Format: int64
-                 * @description The batch that is under way, from 0.
+                 * @description Batch in progress, from 0.
                  */
                 currentBatch?: number;
-                /** @description Why the latest revision failed; empty: it has not. */
+                /** @description Why the latest revision failed; empty: it has not failed. */
                 failure?: string;
                 /**
                  * Format: int64
                  * @description How often this revision failed.
                  */
                 failures?: number;
-                /** @description What the gates said. */
+                /** @description Results of the gates. */
                 gates?: {
                     /**
                      * Format: date-time
-                     * @description When it was last asked.
+                     * @description Time of the last query.
                      */
                     askedAt?: string;
                     /**
                      * Format: int64
-                     * @description How often it was not.
+                     * @description Number of times the condition failed.
                      */
                     failures?: number;
-                    /** @description Why there is no number. */
+                    /** @description Why there is no value. */
                     message?: string;
                     /** @description Name of the gate. */
                     name: string;
                     /**
                      * Format: int64
-                     * @description How often it was as wanted.
+                     * @description Number of times the condition held.
                      */
                     successes?: number;
-                    /** @description The number when it was last asked. */
+                    /** @description Value at the last query. */
                     value?: string;
                 }[];
-                /** @description Whether the last good revision is to come back. */
+                /** @description Whether the service is rolled back to the last good revision. */
                 goingBack?: boolean;
-                /** @description Revisions that are kept, the latest last. */
+                /** @description Revisions that are kept, latest last. */
                 history?: {
-                    /** @description The annotation kubernetes.io/change-cause as it was then. */
+                    /** @description Value of the annotation kubernetes.io/change-cause at that time. */
                     changeCause?: string;
                     /**
                      * Format: date-time
                      * @description When it was first seen.
                      */
                     createdAt?: string;
-                    /** @description Its pods carry no mark: they ran before there was a Rollout. */
+                    /** @description Whether its pods carry no mark, since they ran before there was a Rollout. */
                     isUnmarked?: boolean;
-                    /** @description A digest of the template, by which it is known. */
+                    /** @description Digest of the template, which identifies the revision. */
                     mark: string;
-                    /** @description Completed, or why it failed; empty while it goes out. */
+                    /** @description Completed, Superseded, or why it failed; empty while it is rolled out. */
                     outcome?: string;
                     /**
                      * Format: int64
-                     * @description Its number; the latest has the highest.
+                     * @description Number of the revision; the latest has the highest.
                      */
                     revision: number;
                 }[];
-                /** @description What it waits for or what went wrong, for people. */
+                /** @description What the rollout waits for or what went wrong, for people. */
                 message?: string;
                 /**
                  * Format: int64
-                 * @description Generation that the status was made from.
+                 * @description Generation of the object that this status reflects.
                  */
                 observedGeneration?: number;
                 /**
-                 * @description Where it is.
+                 * @description Phase of the rollout.
                  * @enum {string}
                  */
                 phase?: "AwaitingApproval" | "Completed" | "Failed" | "Paused" | "Progressing" | "RolledBack" | "RollingBack" | "Soaking";
                 /**
                  * Format: int64
-                 * @description Replicas that were where they are to be, at most so far.
+                 * @description Highest number of ready replicas of the revision reached in this batch.
                  */
                 progress?: number;
                 /**
                  * Format: date-time
-                 * @description When it last came further.
+                 * @description Time of the last progress.
                  */
                 progressedAt?: string;
                 /**
                  * Format: int64
-                 * @description Replicas of any revision that are ready.
+                 * @description Ready replicas of any revision.
                  */
                 ready?: number;
-                /** @description Code of why it is in this phase. */
+                /** @description Reason code for the phase. */
                 reason?: string;
                 /**
                  * Format: int64
-                 * @description Replicas of the service that are placed.
+                 * @description Placed replicas of the service.
                  */
                 replicas?: number;
                 /**
@@ -892,19 +892,19 @@ export interface components {
                 stable?: string;
                 /**
                  * Format: int64
-                 * @description Number of the revision that was last everywhere and well.
+                 * @description Number of the last revision that was healthy in all clusters.
                  */
                 stableRevision?: number;
                 /** @description Mark of the latest revision. */
                 target?: string;
                 /**
                  * Format: int64
-                 * @description Replicas of the latest revision that are ready.
+                 * @description Ready replicas of the latest revision.
                  */
                 updated?: number;
                 /**
                  * Format: int64
-                 * @description Generation of the workload that the status was made from.
+                 * @description Generation of the workload that this status reflects.
                  */
                 workloadGeneration?: number;
             };
@@ -984,7 +984,7 @@ export interface components {
                         key: string;
                         /**
                          * Format: date-time
-                         * @description Time at which the taint was added; tolerationSeconds counts from then.
+                         * @description When the taint was added; tolerationSeconds counts from then.
                          */
                         timeAdded?: string;
                         /** @description Value of the taint. */
@@ -1230,7 +1230,7 @@ export interface components {
                             key: string;
                             /**
                              * Format: date-time
-                             * @description Time at which the taint was added; tolerationSeconds counts from then.
+                             * @description When the taint was added; tolerationSeconds counts from then.
                              */
                             timeAdded?: string;
                             /** @description Value of the taint. */
@@ -1292,7 +1292,7 @@ export interface components {
                     key: string;
                     /**
                      * Format: date-time
-                     * @description Time at which the taint was added; tolerationSeconds counts from then.
+                     * @description When the taint was added; tolerationSeconds counts from then.
                      */
                     timeAdded?: string;
                     /** @description Value of the taint. */
@@ -1375,7 +1375,7 @@ export interface components {
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description Time at which the status last changed.
+                     * @description When the status last changed.
                      */
                     lastTransitionTime: string;
                     /** @description Reason for the status, as a sentence for people. */
@@ -1512,7 +1512,7 @@ export interface components {
                         key: string;
                         /**
                          * Format: date-time
-                         * @description Time at which the taint was added; tolerationSeconds counts from then.
+                         * @description When the taint was added; tolerationSeconds counts from then.
                          */
                         timeAdded?: string;
                         /** @description Value of the taint. */
@@ -1586,7 +1586,7 @@ export interface components {
                 workloads?: number;
             };
         };
-        /** @description What an agent last saw in its cluster: nodes in columns, and pods of works and of others. */
+        /** @description What an agent last saw in its cluster: nodes, pods of works, and usage by other pods. */
         "dev.fairway.v1alpha1.ClusterReport": {
             /** @description The group and version of this object. */
             apiVersion?: string;
@@ -1598,58 +1598,58 @@ export interface components {
             spec: {
                 /**
                  * Format: int64
-                 * @description Rises with each start of the agent; a lower one is out of date.
+                 * @description Increases with each start of the agent; a lower epoch is out of date.
                  */
                 agentEpoch: number;
                 /**
                  * Format: int64
-                 * @description Which part of the cluster this is, from 0.
+                 * @description Position of this chunk in the report, from 0.
                  */
                 chunk?: number;
                 /**
                  * Format: int64
-                 * @description How many parts there are.
+                 * @description Number of chunks.
                  * @default 1
                  */
                 chunks: number;
                 /** @description Name of the cluster. */
                 cluster: string;
-                /** @description The nodes, in columns. */
+                /** @description Nodes, in columns. */
                 nodes?: {
-                    /** @description Resources, a column for each. */
+                    /** @description Resources, one column each. */
                     amounts?: {
-                        /** @description What each node has for pods. */
+                        /** @description Units of each node that are available to pods. */
                         allocatable: number[];
-                        /** @description What pods that are not ours use of it; none means nothing. */
+                        /** @description Units of each node that other pods than Fairway's use; empty: none. */
                         others?: number[];
-                        /** @description The resource, by the cluster's own name. */
+                        /** @description Name of the resource in the cluster. */
                         resource: string;
-                        /** @description What one unit is, such as 1m of cpu or 1Mi of memory. */
+                        /** @description Size of one unit, such as 1m of cpu or 1Mi of memory. */
                         unit: number | string;
                     }[];
-                    /** @description Shared devices, a column for each resource. */
+                    /** @description Shared devices, one column per resource. */
                     devices?: {
                         /** @description Free units of each device of each node. */
                         free: number[][];
-                        /** @description The resource, by the cluster's own name. */
+                        /** @description Name of the resource in the cluster. */
                         resource: string;
-                        /** @description What one unit is, such as 1m of a GPU. */
+                        /** @description Size of one unit, such as 1m of a GPU. */
                         unit: number | string;
                     }[];
-                    /** @description Labels, a column for each key. */
+                    /** @description Labels, one column per key. */
                     labels?: {
                         /** @description Key of the label. */
                         key: string;
-                        /** @description Value on each node; empty where it has none. */
+                        /** @description Value on each node; empty if the node does not have the label. */
                         values: string[];
                     }[];
                     /** @description Names of the nodes. */
                     names?: string[];
-                    /** @description Position of each node's set of taints; none means that no node has taints. */
+                    /** @description Position of each node's set of taints; empty: no node has taints. */
                     taintSet?: number[];
-                    /** @description The different sets of taints. */
+                    /** @description Distinct sets of taints. */
                     taintSets?: {
-                        /** @description The taints. */
+                        /** @description Taints of the set. */
                         taints?: {
                             /**
                              * @description NoSchedule keeps new pods away, PreferNoSchedule does so if possible, NoExecute also evicts.
@@ -1660,37 +1660,37 @@ export interface components {
                             key: string;
                             /**
                              * Format: date-time
-                             * @description Time at which the taint was added; tolerationSeconds counts from then.
+                             * @description When the taint was added; tolerationSeconds counts from then.
                              */
                             timeAdded?: string;
                             /** @description Value of the taint. */
                             value?: string;
                         }[];
                     }[];
-                    /** @description Positions of nodes that take no pods now. */
+                    /** @description Positions of nodes that accept no pods now. */
                     unready?: number[];
                 };
                 /** @description Elastic pools; in the first chunk only. */
                 pools?: {
                     /**
                      * Format: int64
-                     * @description Provisions that failed since the agent began.
+                     * @description Number of failed provisioning requests since the agent started.
                      */
                     failures?: number;
-                    /** @description Why the last one failed. */
+                    /** @description Why the last provisioning request failed. */
                     fault?: string;
                     /** @description Name of the pool. */
                     name: string;
                     /**
                      * Format: int64
-                     * @description Nodes it has.
+                     * @description Number of nodes.
                      */
                     nodes?: number;
-                    /** @description Price of one node for an hour, where a source tells it. */
+                    /** @description Price per node and hour, if a source reports it. */
                     pricePerHour?: number | string;
                     /**
                      * Format: int64
-                     * @description Nodes on their way.
+                     * @description Number of nodes being provisioned.
                      */
                     provisioning?: number;
                     /**
@@ -1701,33 +1701,33 @@ export interface components {
                 }[];
                 /** @description Nodes that are gone, in a difference. */
                 removedNodes?: string[];
-                /** @description Works whose pods and state are gone, in a difference; what is listed of them beside this holds. */
+                /** @description Works whose pods and state are gone, in a difference; entries listed for them in works and states still apply. */
                 removedWorks?: string[];
                 /**
                  * Format: date-time
-                 * @description When this was seen, by the agent's clock.
+                 * @description Time of the observation, by the agent's clock.
                  */
                 seenAt: string;
                 /**
                  * Format: int64
-                 * @description Rises with each report of this epoch.
+                 * @description Increases with each report of this epoch.
                  */
                 sequence: number;
                 /**
                  * Format: int64
-                 * @description Makes this a difference: what is removed goes, then nodes, works, states and pools listed replace those of the whole report with this sequence; all others stay. Unset means that the chunk is whole.
+                 * @description Makes this a difference from the whole report with this sequence: removed items are deleted, then the listed nodes, works, states and pools replace their earlier entries; all others stay. Unset: the chunk is whole.
                  */
                 sinceSequence?: number;
-                /** @description Where works are in their life; each in one chunk only. */
+                /** @description States of works; each work is in one chunk only. */
                 states?: {
                     /**
                      * Format: int64
-                     * @description Attempt that the agent carries out.
+                     * @description Attempt that the agent runs.
                      */
                     attempt?: number;
                     /**
                      * Format: int64
-                     * @description Exit code, where there was one.
+                     * @description Exit code, if there was one.
                      */
                     exitCode?: number;
                     /** @description Tasks that failed for good, as ranges. */
@@ -1737,20 +1737,20 @@ export interface components {
                      * @description When it ended.
                      */
                     finishedAt?: string;
-                    /** @description What the cluster said of it. */
+                    /** @description Message from the cluster. */
                     message?: string;
                     /** @description Node of the pod whose failure made it fail. */
                     node?: string;
                     /**
-                     * @description Where it is; Gone means that no pod and no object of it is left.
+                     * @description Phase of the work; Gone: no pod and no object of it is left.
                      * @enum {string}
                      */
                     phase: "Failed" | "Gone" | "Held" | "Pending" | "Reserved" | "Running" | "Stopping" | "Succeeded";
-                    /** @description Its pods. */
+                    /** @description Its pods, by pod set. */
                     pods?: {
                         /**
                          * Format: int64
-                         * @description Pods with a node that are not yet ready.
+                         * @description Pods with a node that are not ready yet.
                          */
                         bound?: number;
                         /**
@@ -1767,7 +1767,7 @@ export interface components {
                         pending?: number;
                         /**
                          * Format: date-time
-                         * @description Since when the oldest pending pod has waited.
+                         * @description Time since which the oldest pending pod has been pending.
                          */
                         pendingSince?: string;
                         /**
@@ -1775,13 +1775,13 @@ export interface components {
                          * @description Pods that are ready.
                          */
                         ready?: number;
-                        /** @description Those that carry the mark of a revision, by revision. */
+                        /** @description Pods that carry the mark of a revision, by revision. */
                         revisions?: {
-                            /** @description The mark. */
+                            /** @description Mark of the revision. */
                             mark: string;
                             /**
                              * Format: int64
-                             * @description Pods that are not over, nor ending.
+                             * @description Pods that are neither finished nor terminating.
                              */
                             pods?: number;
                             /**
@@ -1797,7 +1797,7 @@ export interface components {
                         succeeded?: number;
                         /**
                          * Format: int64
-                         * @description Pods that are ending.
+                         * @description Pods that are terminating.
                          */
                         terminating?: number;
                     }[];
@@ -1806,7 +1806,7 @@ export interface components {
                      * @description When all its pods were first ready.
                      */
                     readyAt?: string;
-                    /** @description Code of why it is in this phase. */
+                    /** @description Reason code for the phase. */
                     reason?: string;
                     /**
                      * Format: date-time
@@ -1818,18 +1818,18 @@ export interface components {
                     /** @description Name of the work. */
                     work: string;
                 }[];
-                /** @description Our pods, per work and pod set. */
+                /** @description Pods of works, by work and pod set. */
                 works?: {
                     /**
                      * Format: int64
                      * @description Attempt of the workload that the pods belong to.
                      */
                     attempt?: number;
-                    /** @description Pods that have a node and are not ending. */
+                    /** @description Pods that have a node and are not terminating. */
                     bound?: {
                         /** @description Pods on each of these nodes. */
                         counts: number[];
-                        /** @description Positions of the nodes in this chunk; in a difference, those in the chunk as it is after it, with its nodes in order of name. */
+                        /** @description Positions of the nodes in this chunk; in a difference, positions in the chunk after the difference, with its nodes sorted by name. */
                         nodes: number[];
                     };
                     /**
@@ -1839,15 +1839,15 @@ export interface components {
                     pending?: number;
                     /** @description Name of the pod set. */
                     podSet: string;
-                    /** @description What one pod takes, by the cluster's own names; it counts where no claim accounts for the pods. */
+                    /** @description Requests of one pod, by the cluster's resource names; used if no claim accounts for the pods. */
                     requests?: {
                         [key: string]: number | string;
                     };
-                    /** @description Pods that are ending. */
+                    /** @description Pods that are terminating. */
                     terminating?: {
                         /** @description Pods on each of these nodes. */
                         counts: number[];
-                        /** @description Positions of the nodes in this chunk; in a difference, those in the chunk as it is after it, with its nodes in order of name. */
+                        /** @description Positions of the nodes in this chunk; in a difference, positions in the chunk after the difference, with its nodes sorted by name. */
                         nodes: number[];
                     };
                     /** @description Name of the work. */
@@ -1888,7 +1888,7 @@ export interface components {
                     key: string;
                     /**
                      * Format: date-time
-                     * @description Time at which the taint was added; tolerationSeconds counts from then.
+                     * @description When the taint was added; tolerationSeconds counts from then.
                      */
                     timeAdded?: string;
                     /** @description Value of the taint. */
@@ -1938,7 +1938,7 @@ export interface components {
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description Time at which the status last changed.
+                     * @description When the status last changed.
                      */
                     lastTransitionTime: string;
                     /** @description Reason for the status, as a sentence for people. */
@@ -1960,7 +1960,7 @@ export interface components {
                 }[];
                 /**
                  * Format: int64
-                 * @description Number of nodes of this flavor in the fleet.
+                 * @description Nodes of this flavor in the fleet.
                  */
                 nodes?: number;
                 /**
@@ -2239,7 +2239,7 @@ export interface components {
                 }[];
                 /**
                  * Format: int64
-                 * @description Number of workloads that hold a claim.
+                 * @description Workloads that hold a claim.
                  */
                 claimedWorkloads?: number;
                 /**
@@ -2251,7 +2251,7 @@ export interface components {
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description Time at which the status last changed.
+                     * @description When the status last changed.
                      */
                     lastTransitionTime: string;
                     /** @description Reason for the status, as a sentence for people. */
@@ -2574,7 +2574,7 @@ export interface components {
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description Time at which the status last changed.
+                     * @description When the status last changed.
                      */
                     lastTransitionTime: string;
                     /** @description Reason for the status, as a sentence for people. */
@@ -2626,14 +2626,14 @@ export interface components {
             kind?: string;
             /** @description Name, labels and what else every object has. */
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
-            /** @description Place in the tree, quota, and rules. */
+            /** @description Position in the tree, quota, and rules. */
             spec?: {
                 /**
                  * Format: int64
-                 * @description Most workloads that hold a claim at a time, in this queue and below.
+                 * @description Maximum workloads that hold a claim at a time, in this queue and below; unset: no limit.
                  */
                 claimedWorkloadsMax?: number;
-                /** @description The only clusters its workloads may ever use; queues below can only narrow it. */
+                /** @description Clusters that its workloads may use; queues below can only narrow it; unset: all. */
                 clusters?: {
                     /** @description Names of clusters that are never selected. */
                     exclude?: string[];
@@ -2661,10 +2661,10 @@ export interface components {
                     /** @description Selects clusters by name; empty: any name. */
                     names?: string[];
                 };
-                /** @description What its workloads get that they do not say. */
+                /** @description Defaults for what its workloads do not specify. */
                 defaults?: {
                     /**
-                     * @description What becomes of them when their cluster is lost.
+                     * @description What happens to workloads when their cluster is lost.
                      * @enum {string}
                      */
                     onClusterLost?: "AllowDuplicate" | "StopAndMove" | "Wait";
@@ -2672,85 +2672,85 @@ export interface components {
                     policy?: string;
                     /**
                      * Format: int64
-                     * @description Priority.
+                     * @description Priority of workloads.
                      */
                     priority?: number;
                     /**
                      * Format: int64
-                     * @description Expected run time.
+                     * @description Expected run time, in seconds.
                      */
                     runSecondsEstimate?: number;
                     /**
                      * Format: int64
-                     * @description Longest run time.
+                     * @description Maximum run time, in seconds.
                      */
                     runSecondsLimit?: number;
                 };
-                /** @description What the queue is for, for people. */
+                /** @description Purpose of the queue, for people. */
                 description?: string;
-                /** @description When the search for a flavor stops, and which is better. */
+                /** @description When the search for a flavor stops, and which flavor is preferred. */
                 fungibility?: {
                     /**
-                     * @description What is better when no flavor stopped the search.
+                     * @description What is preferred if no flavor ended the search.
                      * @default BorrowingOverPreemption
                      * @enum {string}
                      */
                     preference: "BorrowingOverPreemption" | "PreemptionOverBorrowing";
                     /**
-                     * @description What to do where the flavor fits by borrowing.
+                     * @description What to do if a flavor fits by borrowing.
                      * @default Borrow
                      * @enum {string}
                      */
                     whenCanBorrow: "Borrow" | "TryNextFlavor";
                     /**
-                     * @description What to do where it fits by preemption.
+                     * @description What to do if a flavor fits by preemption.
                      * @default TryNextFlavor
                      * @enum {string}
                      */
                     whenCanPreempt: "Preempt" | "TryNextFlavor";
                 };
                 /**
-                 * @description Hold starts nothing new in this queue and below it; HoldAndDrain also stops what runs.
+                 * @description Hold: start nothing new in this queue and below. HoldAndDrain: also stop what runs.
                  * @default None
                  * @enum {string}
                  */
                 hold: "Hold" | "HoldAndDrain" | "None";
-                /** @description How long a workload runs before it can be a victim. */
+                /** @description How long a workload runs before it may be preempted. */
                 minimumRun?: {
                     /**
                      * Format: int64
-                     * @description Before another queue may preempt it.
+                     * @description Seconds before a workload of another queue may preempt it.
                      */
                     reclaimSeconds?: number;
                     /**
                      * Format: int64
-                     * @description Before one of the same queue may preempt it.
+                     * @description Seconds before a workload of the same queue may preempt it.
                      */
                     withinQueueSeconds?: number;
                 };
-                /** @description The queue above; empty for the root of a tree. */
+                /** @description Parent queue; empty for the root of a tree. */
                 parent?: string;
-                /** @description Whom its workloads may preempt, and when its own are safe. */
+                /** @description Which workloads its workloads may preempt, and when its own are protected. */
                 preemption?: {
-                    /** @description Whether workloads within the nominal quota are never victims. */
+                    /** @description Whether workloads within nominal quota are never preempted. */
                     protectWithinNominal?: boolean;
                     /**
-                     * @description Which borrowers in other queues may be preempted to get the queue's own back.
+                     * @description Which borrowers in other queues may be preempted to reclaim the queue's own quota.
                      * @default Never
                      * @enum {string}
                      */
                     reclaim: "Any" | "LowerPriority" | "Never";
-                    /** @description Whether one that borrows may preempt in other queues. */
+                    /** @description Whether a workload that borrows may preempt in other queues. */
                     whileBorrowing?: {
                         /**
-                         * @description Whether it may, and whom; without fair share only.
+                         * @description Whether it may preempt, and which workloads; applies only without fair share.
                          * @default Never
                          * @enum {string}
                          */
                         policy: "LowerPriority" | "Never";
                         /**
                          * Format: int64
-                         * @description Highest priority of a victim; unset means below the own priority.
+                         * @description Highest priority of a victim; unset: any priority below the preemptor's.
                          */
                         priorityMax?: number;
                     };
@@ -2763,26 +2763,26 @@ export interface components {
                 };
                 /**
                  * Format: int64
-                 * @description Siblings of higher priority come first, whatever their shares.
+                 * @description Siblings of higher priority come first, regardless of their shares.
                  */
                 priority?: number;
-                /** @description Whether workloads that no cluster or pool could ever run are refused. */
+                /** @description Whether to refuse workloads that no cluster or pool could ever run. */
                 refuseImpossible?: boolean;
                 /** @description Quota per resource group, flavor and resource. */
                 resourceGroups?: {
-                    /** @description Flavors with their quota, in the order in which they are tried. */
+                    /** @description Flavors and their quota, in the order in which they are tried. */
                     flavors: {
                         /** @description Name of the flavor. */
                         name: string;
-                        /** @description Quota of each resource; one that is covered and not listed is zero. */
+                        /** @description Quota of each resource; a covered resource that is not listed has zero quota. */
                         quotas?: {
-                            /** @description Most that it borrows beyond what it owns; unset means no limit. */
+                            /** @description Maximum that the queue borrows beyond its nominal quota; unset: no limit. */
                             borrowingLimit?: number | string;
-                            /** @description Most that it lends of what it owns; unset means all. */
+                            /** @description Maximum of its nominal quota that the queue lends; unset: all. */
                             lendingLimit?: number | string;
-                            /** @description What the queue owns. */
+                            /** @description Nominal quota: what the queue owns. */
                             nominal: number | string;
-                            /** @description The resource. */
+                            /** @description Name of the resource. */
                             resource: string;
                         }[];
                     }[];
@@ -2790,18 +2790,18 @@ export interface components {
                     resources: string[];
                 }[];
                 /**
-                 * @description Whether a workload that cannot start lets later ones pass, or blocks them.
+                 * @description BestEffort: a workload that cannot start lets later ones pass. Strict: it blocks them.
                  * @default BestEffort
                  * @enum {string}
                  */
                 strategy: "BestEffort" | "Strict";
-                /** @description Who may submit; unset means everyone with the right to do so. */
+                /** @description Who may submit; unset: everyone with the right to do so. */
                 submitters?: {
                     /** @description Groups whose members may submit. */
                     groups?: string[];
-                    /** @description Namespaces whose workloads are taken. */
+                    /** @description Namespaces whose workloads are accepted. */
                     namespaces?: string[];
-                    /** @description Namespaces, by their labels, whose workloads are taken. */
+                    /** @description Selects namespaces, by label, whose workloads are accepted. */
                     namespaceSelector?: {
                         /** @description Further requirements on labels. */
                         matchExpressions?: {
@@ -2823,50 +2823,50 @@ export interface components {
                     /** @description Users who may submit. */
                     users?: string[];
                 };
-                /** @description What one user may have in this queue and below; the first limit naming them counts, then the first for everyone. */
+                /** @description Limits per user in this queue and below; the first limit that names the user applies, else the first for everyone. */
                 userLimits?: {
-                    /** @description Most resources, over all flavors, at a time. */
+                    /** @description Maximum resources at a time, over all flavors. */
                     amounts?: {
                         [key: string]: number | string;
                     };
                     /**
                      * Format: int64
-                     * @description Most workloads that hold a claim at a time.
+                     * @description Maximum workloads that hold a claim at a time.
                      */
                     claimedWorkloads?: number;
                     /** @description Name of the limit. */
                     name: string;
-                    /** @description Users, each limited alone; empty means everyone. */
+                    /** @description Users to limit, each separately; empty: everyone. */
                     users?: string[];
                     /**
                      * Format: int64
-                     * @description Most workloads that wait at a time.
+                     * @description Maximum pending workloads at a time.
                      */
                     waitingWorkloads?: number;
                 }[];
                 /**
                  * Format: int64
-                 * @description Most workloads that wait at a time; further ones are refused.
+                 * @description Maximum pending workloads at a time; further ones are refused; unset: no limit.
                  */
                 waitingWorkloadsMax?: number;
                 /**
-                 * @description Weight of its share among siblings; with 0 it only gets what is left over.
+                 * @description Weight of the queue's share among siblings; with 0 it only gets what is left over.
                  * @default 1
                  */
                 weight: number | string;
             };
-            /** @description What the queue holds. */
+            /** @description Usage of the queue. */
             status?: {
                 /**
                  * Format: int64
-                 * @description Workloads that hold a claim, here and below.
+                 * @description Number of workloads that hold a claim, in this queue and below.
                  */
                 claimedWorkloads?: number;
-                /** @description State of the queue, aspect by aspect. */
+                /** @description Latest observations of the queue's state. */
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description Time at which the status last changed.
+                     * @description When the status last changed.
                      */
                     lastTransitionTime: string;
                     /** @description Reason for the status, as a sentence for people. */
@@ -2888,45 +2888,45 @@ export interface components {
                 }[];
                 /**
                  * Format: int64
-                 * @description Generation that the status was made from.
+                 * @description Generation of the object that this status reflects.
                  */
                 observedGeneration?: number;
-                /** @description Usage as it fades. */
+                /** @description Past usage, decayed over time. */
                 remembered?: {
-                    /** @description Faded usage of each resource. */
+                    /** @description Decayed usage of each resource. */
                     amounts?: {
                         [key: string]: number | string;
                     };
                     /**
                      * Format: date-time
-                     * @description When it was last brought up to date.
+                     * @description Time of the last update.
                      */
                     updatedAt: string;
                 };
                 /**
                  * Format: int64
-                 * @description Workloads that run, here and below.
+                 * @description Number of running workloads, in this queue and below.
                  */
                 runningWorkloads?: number;
                 /**
                  * Format: int64
-                 * @description Weighted dominant share in thousandths of what may be borrowed, rounded up.
+                 * @description Weighted dominant share, in thousandths of what may be borrowed, rounded up.
                  */
                 share?: number;
                 /** @description Usage per flavor and resource. */
                 usage?: {
-                    /** @description The part of it that is borrowed. */
+                    /** @description Part of it that is borrowed. */
                     borrowed?: number | string;
-                    /** @description The flavor. */
+                    /** @description Name of the flavor. */
                     flavor: string;
-                    /** @description The resource. */
+                    /** @description Name of the resource. */
                     resource: string;
-                    /** @description What claims hold. */
+                    /** @description Amount that claims hold. */
                     used: number | string;
                 }[];
                 /**
                  * Format: int64
-                 * @description Workloads that wait, here and below.
+                 * @description Number of pending workloads, in this queue and below.
                  */
                 waitingWorkloads?: number;
             };
@@ -2948,7 +2948,7 @@ export interface components {
                      * @description Seconds to wait for the earlier forms before this one is tried.
                      */
                     afterSeconds?: number;
-                    /** @description Flavors that it may use; empty: any. */
+                    /** @description Flavors it may use; empty: any. */
                     flavors?: string[];
                     /** @description Name of the alternative. */
                     name: string;
@@ -2981,46 +2981,46 @@ export interface components {
                         };
                     }[];
                 }[];
-                /** @description Stops it for good. */
+                /** @description Whether to stop it for good. */
                 cancelled?: boolean;
-                /** @description How it saves its work; unset: all is lost when it is stopped. */
+                /** @description How it saves its work; unset: all work is lost when it is stopped. */
                 checkpoint?: {
                     /**
                      * Format: int64
-                     * @description Time it gets to save before it is stopped.
+                     * @description Seconds it gets to save before it is stopped.
                      * @default 60
                      */
                     graceSeconds: number;
                     /**
                      * Format: int64
-                     * @description How often it saves by itself; unset: only when asked.
+                     * @description Seconds between saves it does by itself; unset: only when asked.
                      */
                     intervalSeconds?: number;
                     /**
-                     * @description Signal that asks it to save; empty: it can't be asked.
+                     * @description Signal that asks it to save; empty: it cannot be asked.
                      * @default SIGTERM
                      */
                     signal: string;
                 };
                 /**
                  * Format: int64
-                 * @description How long its cluster is lost before StopAndMove stops it there.
+                 * @description Seconds that its cluster must be lost before StopAndMove stops it there; unset: as in the cluster or fleet.
                  */
                 clusterLostSeconds?: number;
                 /** @description Data it reads. */
                 data?: {
-                    /** @description Name of a Dataset; empty where only a location is known. */
+                    /** @description Name of a Dataset; empty if only a location is known. */
                     dataset?: string;
-                    /** @description Where the data is, as a URI. */
+                    /** @description Location of the data, as a URI. */
                     location?: string;
                     /** @description Name of the data within the workload. */
                     name: string;
-                    /** @description Whether the workload starts only where the data is; else nearness is a score. */
+                    /** @description Whether the workload starts only where the data is; if false, proximity is a score. */
                     required?: boolean;
-                    /** @description How much of it is read, in bytes. */
+                    /** @description Amount of data that is read, in bytes. */
                     size?: number | string;
                 }[];
-                /** @description Objects that travel along besides those found by kind. */
+                /** @description Objects that are sent along to the cluster, besides those found by kind. */
                 dependencies?: {
                     /** @description API version of the object. */
                     apiVersion?: string;
@@ -3033,27 +3033,27 @@ export interface components {
                     /** @description UID of the object, to refer to one instance of it. */
                     uid?: string;
                 }[];
-                /** @description How many replicas of a Divided workload moves and drains may take away at a time; unset: as a PodDisruptionBudget of the template says, else one in a move. */
+                /** @description How many replicas of a Divided workload moves and drains may take away at a time; unset: as in a PodDisruptionBudget of the template, else one per move. */
                 disruption?: {
                     /**
                      * Format: int64
-                     * @description Most replicas that may be missing while others are moved or drained; 0: none is stopped before its replacement is ready.
+                     * @description Maximum unavailable replicas during moves and drains; 0: no replica is stopped before its replacement is ready.
                      * @default 1
                      */
                     maxUnavailable: number;
                 };
                 /**
                  * Format: int64
-                 * @description How long it is kept once finished; unset: as in the fleet.
+                 * @description Seconds it is kept once finished; unset: as in the fleet.
                  */
                 finishedSeconds?: number;
-                /** @description Flavors it may use; none means any. */
+                /** @description Flavors it may use; empty: any. */
                 flavors?: string[];
                 /** @description How a Gang starts. */
                 gang?: {
                     /**
                      * Format: int64
-                     * @description Over how many clusters it may split, member by member.
+                     * @description Maximum clusters it may split over, member by member.
                      * @default 1
                      */
                     clustersMax: number;
@@ -3063,33 +3063,33 @@ export interface components {
                     placeholders?: boolean;
                     /**
                      * Format: int64
-                     * @description How long it may take to be ready; unset: as in the fleet.
+                     * @description Seconds it may take to become ready; unset: as in the fleet.
                      */
                     readySeconds?: number;
                     /**
-                     * @description Whether capacity is reserved until it is ready; unset: as in the fleet.
+                     * @description Whether capacity is reserved until the gang is ready; unset: as in the fleet.
                      * @enum {string}
                      */
                     start?: "Detect" | "Reserve";
                 };
                 /**
-                 * @description Hold keeps it from starting; HoldAndDrain also stops it if it runs.
+                 * @description Hold: do not start it. HoldAndDrain: also stop it if it runs.
                  * @default None
                  * @enum {string}
                  */
                 hold: "Hold" | "HoldAndDrain" | "None";
                 /**
-                 * @description All or nothing; replicas over clusters; or tasks that need not run together.
+                 * @description Gang: all or nothing. Divided: replicas over clusters. Independent: tasks that need not run together.
                  * @default Gang
                  * @enum {string}
                  */
                 mode: "Divided" | "Gang" | "Independent";
                 /**
-                 * @description What becomes of it when its cluster is lost; unset: of the queue, cluster or fleet.
+                 * @description What happens when its cluster is lost; unset: as the queue, cluster or fleet specifies.
                  * @enum {string}
                  */
                 onClusterLost?: "AllowDuplicate" | "StopAndMove" | "Wait";
-                /** @description Pods that it needs; none: derived from the kind of the first manifest or the source. */
+                /** @description Pods that it needs; empty: derived from the kind of the first manifest or the source. */
                 podSets?: {
                     /**
                      * Format: int64
@@ -3103,7 +3103,7 @@ export interface components {
                     leastCount?: number;
                     /**
                      * Format: int64
-                     * @description Number of pods that stay in one cluster if a gang is split, such as those of one job of a JobSet.
+                     * @description Number of pods that stay in one cluster if a gang is split, such as those of one job of a JobSet; unset: all.
                      */
                     memberSize?: number;
                     /** @description Name of the pod set. */
@@ -3168,30 +3168,30 @@ export interface components {
                         sliceSize?: number;
                     };
                 }[];
-                /** @description Placement policy of this namespace, else the system's; empty: of the queue or fleet. */
+                /** @description Placement policy in this namespace, else in the system namespace; empty: that of the queue or fleet. */
                 policy?: string;
                 /** @description Volume claims that do not pin it to their cluster. */
                 portableVolumes?: string[];
                 /**
-                 * @description Whether it may be preempted; if not, it only runs within nominal quota.
+                 * @description Whether it may be preempted; if not, it runs only within nominal quota.
                  * @default true
                  */
                 preemptible: boolean;
                 /**
                  * Format: int64
-                 * @description Higher goes first; unset: of the priority class, the queue, else 0.
+                 * @description Higher goes first; unset: from the priority class, then the queue, else 0.
                  */
                 priority?: number;
                 /** @description PriorityClass that gives the priority. */
                 priorityClass?: string;
-                /** @description Queue to wait in; empty: that of the namespace, else of the fleet. */
+                /** @description Queue to wait in; empty: the default queue of the namespace, else of the fleet. */
                 queue?: string;
                 /**
                  * Format: int64
-                 * @description How many times a Divided workload runs its pod sets; unset: once.
+                 * @description Number of replicas of a Divided workload; unset: 1.
                  */
                 replicas?: number;
-                /** @description How it is tried again; unset: as in the fleet. */
+                /** @description How it is retried; unset: as in the fleet. */
                 retry?: {
                     /**
                      * Format: int64
@@ -3212,7 +3212,7 @@ export interface components {
                      */
                     limit: number;
                 };
-                /** @description How long it runs. */
+                /** @description Expected and maximum run time. */
                 runSeconds?: {
                     /**
                      * Format: int64
@@ -3221,11 +3221,11 @@ export interface components {
                     estimate?: number;
                     /**
                      * Format: int64
-                     * @description Run time, over all attempts, after which it is stopped.
+                     * @description Maximum run time over all attempts, in seconds; the workload is then stopped.
                      */
                     limit?: number;
                 };
-                /** @description The native object that this workload stands for. */
+                /** @description Native object that this workload represents. */
                 source?: {
                     /**
                      * @description API version of the object.
@@ -3241,21 +3241,21 @@ export interface components {
                     /** @description UID of the object, to refer to one instance of it. */
                     uid?: string;
                 };
-                /** @description The tasks of an Independent workload. */
+                /** @description Tasks of an Independent workload. */
                 tasks?: {
                     /**
                      * Format: int64
-                     * @description Most tasks at a time over all clusters; unset means no limit.
+                     * @description Maximum tasks at a time over all clusters; unset: no limit.
                      */
                     concurrency?: number;
                     /**
                      * Format: int64
-                     * @description How many tasks.
+                     * @description Number of tasks.
                      */
                     count: number;
                     /**
                      * Format: int64
-                     * @description Failed tasks after which the workload fails; unset: none may fail.
+                     * @description Maximum failed tasks; with more, the workload fails; unset: 0.
                      */
                     failedMax?: number;
                     /**
@@ -3265,27 +3265,27 @@ export interface components {
                     first?: number;
                     /**
                      * Format: int64
-                     * @description Tasks that are sent to a cluster together, as a range of numbers.
+                     * @description Number of tasks that are sent to a cluster together, as a range.
                      * @default 1
                      */
                     rangeSize: number;
                     /**
                      * Format: int64
-                     * @description How often a task is tried again.
+                     * @description Maximum retries of a task.
                      */
                     retries?: number;
                 };
-                /** @description The objects to make in the cluster. */
+                /** @description Objects to create in the cluster. */
                 template?: {
-                    /** @description The objects; the first is the one that runs. */
+                    /** @description Objects to create; the first is the one that runs. */
                     manifests: Record<string, unknown>[];
                 };
             };
-            /** @description What became of it. */
+            /** @description State of the workload. */
             status?: {
-                /** @description The decision on it that holds. */
+                /** @description Claim in force. */
                 claim?: {
-                    /** @description Name of the chosen alternative; empty: none, the workload runs as specified. */
+                    /** @description Name of the chosen alternative; empty: none. */
                     alternative?: string;
                     /**
                      * Format: int64
@@ -3296,7 +3296,7 @@ export interface components {
                     begun?: boolean;
                     /**
                      * Format: date-time
-                     * @description Time at which the claim is withdrawn unless the workload is ready.
+                     * @description When the claim is withdrawn unless the workload is ready.
                      */
                     deadline?: string;
                     /**
@@ -3348,17 +3348,17 @@ export interface components {
                         }[];
                         /**
                          * Format: int64
-                         * @description Number of replicas, for a Divided workload.
+                         * @description Replicas of a Divided workload.
                          */
                         replicas?: number;
-                        /** @description Tasks, for an Independent workload, as ranges such as 0-41,43. */
+                        /** @description Tasks of an Independent workload, as ranges such as 0-41,43. */
                         tasks?: string;
                     }[];
                     /** @description Queue whose quota is charged. */
                     queue?: string;
                     /**
                      * Format: date-time
-                     * @description Time at which all its pods were ready.
+                     * @description When all its pods were ready.
                      */
                     readyAt?: string;
                     /**
@@ -3414,11 +3414,11 @@ export interface components {
                         };
                     }[];
                 };
-                /** @description State of the workload, aspect by aspect. */
+                /** @description Latest observations of the workload's state. */
                 conditions?: {
                     /**
                      * Format: date-time
-                     * @description Time at which the status last changed.
+                     * @description When the status last changed.
                      */
                     lastTransitionTime: string;
                     /** @description Reason for the status, as a sentence for people. */
@@ -3440,7 +3440,7 @@ export interface components {
                 }[];
                 /** @description Tasks that failed for good, as ranges. */
                 failedTasks?: string;
-                /** @description Values that works fed back, by name. */
+                /** @description Values reported by works, by name. */
                 feedback?: {
                     [key: string]: string;
                 };
@@ -3449,7 +3449,7 @@ export interface components {
                  * @description When it ended.
                  */
                 finishedAt?: string;
-                /** @description Its last attempts, the latest last. */
+                /** @description Last attempts, latest last. */
                 history?: {
                     /**
                      * Format: int64
@@ -3465,7 +3465,7 @@ export interface components {
                     clusters?: string[];
                     /**
                      * Format: date-time
-                     * @description Time at which it ended.
+                     * @description When it ended.
                      */
                     endedAt?: string;
                     /**
@@ -3500,28 +3500,28 @@ export interface components {
                     reason?: string;
                     /**
                      * Format: date-time
-                     * @description Time at which it started to run.
+                     * @description When it started to run.
                      */
                     startedAt?: string;
                 }[];
                 /**
                  * Format: date-time
-                 * @description When more replicas or pods were last asked for; their age counts so.
+                 * @description When more replicas or pods were last requested; their age counts from then.
                  */
                 increasedAt?: string;
-                /** @description What a failure says, as the cluster told it. */
+                /** @description Message of a failure, from the cluster. */
                 message?: string;
                 /**
                  * Format: int64
-                 * @description Generation that the status was made from.
+                 * @description Generation of the object that this status reflects.
                  */
                 observedGeneration?: number;
                 /**
-                 * @description Where it is in its life.
+                 * @description Phase of the workload.
                  * @enum {string}
                  */
                 phase?: "Cancelled" | "Claimed" | "Failed" | "Held" | "Running" | "Stopping" | "Succeeded" | "Waiting";
-                /** @description Its pods in all clusters. */
+                /** @description Pods in all clusters. */
                 pods?: {
                     /**
                      * Format: int64
@@ -3540,30 +3540,30 @@ export interface components {
                     succeeded?: number;
                     /**
                      * Format: int64
-                     * @description Pods of the claim.
+                     * @description Number of pods in the claim.
                      */
                     wanted?: number;
                 };
                 /**
                  * Format: int64
-                 * @description Priority it has.
+                 * @description Priority in effect.
                  */
                 priority?: number;
                 /** @description Queue it waits or runs in. */
                 queue?: string;
                 /**
                  * Format: date-time
-                 * @description Since when it counts as waiting.
+                 * @description Time since which it counts as pending.
                  */
                 queuedAt?: string;
                 /**
                  * Format: int64
-                 * @description How long earlier attempts ran.
+                 * @description Run time of earlier attempts, in seconds.
                  */
                 ranSeconds?: number;
-                /** @description Code of why it is in this phase; its text is made when read. */
+                /** @description Reason code for the phase; its text is generated when read. */
                 reason?: string;
-                /** @description Places it leaves; charged until the pods are confirmed gone. */
+                /** @description Placements being released; charged until their pods are confirmed gone. */
                 releasing?: {
                     /**
                      * Format: int64
@@ -3607,38 +3607,38 @@ export interface components {
                     }[];
                     /**
                      * Format: int64
-                     * @description Number of replicas, for a Divided workload.
+                     * @description Replicas of a Divided workload.
                      */
                     replicas?: number;
-                    /** @description Tasks, for an Independent workload, as ranges such as 0-41,43. */
+                    /** @description Tasks of an Independent workload, as ranges such as 0-41,43. */
                     tasks?: string;
                 }[];
                 /**
                  * Format: int64
-                 * @description Replicas of a Divided workload that are placed.
+                 * @description Placed replicas of a Divided workload.
                  */
                 replicas?: number;
-                /** @description When it is tried again. */
+                /** @description When it is retried. */
                 requeue?: {
-                    /** @description Clusters that it keeps away from for a while. */
+                    /** @description Clusters that it avoids for a while. */
                     avoid?: string[];
                     /**
                      * Format: date-time
-                     * @description Until when it keeps away from them.
+                     * @description Time until which it avoids them.
                      */
                     avoidUntil?: string;
                     /**
                      * Format: int64
-                     * @description How often it came back.
+                     * @description Number of retries so far.
                      */
                     count?: number;
                     /**
                      * Format: date-time
-                     * @description When it may be tried again.
+                     * @description Time from which it may be retried.
                      */
                     notBefore?: string;
                 };
-                /** @description Capacity that it holds while it waits. */
+                /** @description Capacity held for it while it is pending. */
                 reservation?: {
                     /** @description Cluster where the capacity is held. */
                     cluster: string;
@@ -3651,7 +3651,7 @@ export interface components {
                     heldSince: string;
                     /**
                      * Format: date-time
-                     * @description Time at which the gang is expected to start.
+                     * @description When the gang is expected to start.
                      */
                     startsAt?: string;
                 };
@@ -3666,21 +3666,21 @@ export interface components {
                 succeededTasks?: string;
                 /**
                  * Format: int64
-                 * @description Further replicas that it asks for while a new revision goes out.
+                 * @description Extra replicas that it requests during a rollout.
                  */
                 surgeReplicas?: number;
-                /** @description How the traffic of a Divided workload should be shared by its clusters. */
+                /** @description Recommended share of traffic of each cluster, for a Divided workload. */
                 traffic?: {
                     /** @description Name of the cluster. */
                     cluster: string;
                     /**
                      * Format: int64
-                     * @description Replicas there that are ready.
+                     * @description Ready replicas in the cluster.
                      */
                     ready?: number;
                     /**
                      * Format: int64
-                     * @description Its share, in thousandths of all; all are 0 where nothing is ready.
+                     * @description Share of the traffic, in thousandths; 0 for all clusters if nothing is ready.
                      */
                     weight?: number;
                 }[];
