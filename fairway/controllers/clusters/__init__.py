@@ -1,1 +1,1 @@
-"""Clusters: their phase by what is heard of their agents, their health, what they hold."""
+"""Clusters: their phase and health from the heartbeats of agents, and what they hold."""

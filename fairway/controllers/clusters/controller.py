@@ -1,7 +1,7 @@
-"""The controller of clusters: their phase by what is heard of their agents, and what they hold.
+"""The clusters controller: phases from the heartbeats of agents, and counts of workloads.
 
-Phases are looked at every few seconds; counts are a picture for people and are written less often.
-The fleet's own status is a picture of all clusters and of the breakers.
+Phases are checked every few seconds; counts are for people and are written less often. The status
+of the fleet summarizes all clusters and the breakers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class Clusters:
-    """Writes the status of clusters, and of the fleet."""
+    """Writes the status of clusters and of the fleet."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Clusters:
         self._counted_at: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Looks at all clusters every few seconds, until cancelled."""
+        """Checks all clusters every few seconds, until cancelled."""
         self._beats.forget()
         if self._board is not None:
             status = self._cache.fleet().status
@@ -119,7 +119,7 @@ class Clusters:
         )
 
     def _unchanged(self, cluster: Cluster) -> Observation:
-        """With counts as they were written last."""
+        """An observation with the counts last written."""
         return Observation(
             heard=self._beats.of(cluster.metadata.name), workloads=cluster.status.workloads
         )
@@ -136,7 +136,7 @@ class Clusters:
             await self._store.update(FLEETS, changed, subresource="status", write=_WRITE)
 
     def _standing(self, clusters: Sequence[Cluster]) -> int:
-        """What all elastic nodes cost an hour, in nanos; those on their way are paid for, too."""
+        """The hourly price of all elastic nodes, in nanos, including those being provisioned."""
         total = 0
         for cluster in clusters:
             have = {

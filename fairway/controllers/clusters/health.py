@@ -1,8 +1,8 @@
-"""Health of clusters: heard of late, silent, or lost; and the nodes that are set aside.
+"""Health of clusters: ready, silent or lost; and the nodes that are set aside.
 
-Silence is measured by the hub's own clock from the moment at which it saw a heartbeat change, and
-only while the hub was itself up: a hub that starts, or was paused, has heard nothing and so blames
-nobody.
+Silence is measured by the hub's own clock from the last change of a heartbeat that the hub saw, and
+only while the hub itself was up: after a start or a pause of the hub no agent counts as silent for
+that time.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from fairway.api.fleet import Health
 from fairway.api.meta import Condition
 from fairway.controllers.lifecycle.case import NodeAside
 
-# A gap between two looks of the hub that is longer was a pause of the hub itself.
+# A longer gap between two checks was a pause of the hub itself.
 PAUSE_SECONDS = 15.0
-_SEEN_STEP_SECONDS = 60  # how exact `lastSeenAt` is; each step is a write
+_SEEN_STEP_SECONDS = 60  # the precision of `lastSeenAt`; each step is a write
 _ASIDE_MOST = 1024
 _CUT_OFF = "its agent lives, and the cluster does not answer it"
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the hub knows of one agent's heartbeat."""
+    """What the hub knows about the heartbeat of one agent."""
 
-    renewed: str  # what the lease says; only whether it changes matters
+    renewed: str  # from the lease; only whether it changes matters
     silent_seconds: float = 0.0
     looked_at: float = 0.0
-    last_seen_at: float | None = None  # None: not heard since the hub is up
-    is_cut_off: bool = False  # the last that the agent said: its cluster does not answer it
+    last_seen_at: float | None = None  # None: no heartbeat since the hub started
+    is_cut_off: bool = False  # as the agent last reported: its cluster does not answer it
 
     def looked(self, renewed: str, now: float, *, is_cut_off: bool = False) -> Heard:
-        """After another look at the lease."""
+        """The state after another check of the lease."""
         if renewed != self.renewed:
             return Heard(renewed, 0.0, now, now, is_cut_off)
         passed = now - self.looked_at
@@ -47,17 +47,17 @@ class Heard:
 
 
 def first_look(renewed: str, now: float, *, is_cut_off: bool = False) -> Heard:
-    """A hub that starts counts from now."""
+    """The state after the first check: silence counts from now."""
     return Heard(renewed, 0.0, now, None, is_cut_off)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What is known of a cluster when its status is worked out."""
+    """The inputs of the status of a cluster."""
 
-    heard: Heard | None  # None: no agent ever said that it lives
-    workloads: int = 0  # that have a claim there
-    aside: Sequence[NodeAside] = ()  # nodes to set aside from now on
+    heard: Heard | None  # None: no heartbeat was ever seen
+    workloads: int = 0  # with a work there that is not over
+    aside: Sequence[NodeAside] = ()  # nodes to add to those set aside
 
     @property
     def is_cut_off(self) -> bool:
@@ -75,7 +75,7 @@ def phase_of(cluster: Cluster, observation: Observation, health: Health) -> str:
         return "Unready"
     was_silent = cluster.status.phase in ("Lost", "Unready")
     if was_silent and heard.last_seen_at is None:
-        return cluster.status.phase  # a hub that starts knows no better yet
+        return cluster.status.phase  # a hub that just started keeps the old phase
     if cluster.spec.hold != "None":
         return "Held"
     return "Ready"
@@ -97,9 +97,9 @@ def changes_at(observation: Observation, health: Health) -> float | None:
 def next_status(
     cluster: Cluster, observation: Observation, health: Health, now: float
 ) -> ClusterStatus | None:
-    """The new status of a cluster; None where nothing that matters changed.
+    """The new status of a cluster; None if nothing changed.
 
-    What its nodes have is the agent's to say, which counts them as they come and go.
+    Its agent writes the resources of its nodes, which it counts as they come and go.
     """
     before = cluster.status
     phase = phase_of(cluster, observation, health)
@@ -116,7 +116,7 @@ def next_status(
 
 
 def _last_seen(before: ClusterStatus, observation: Observation, phase: str) -> datetime | None:
-    """Roughly: it is brought up to date by the minute, and when the phase changes."""
+    """When the agent was last seen; updated once a minute, and when the phase changes."""
     known = before.agent.last_seen_at
     seen = observation.heard.last_seen_at if observation.heard else None
     if seen is None:
@@ -133,7 +133,7 @@ def _conditions(
     is_ready = phase in ("Ready", "Held")
     word: Literal["True", "False", "Unknown"] = "True" if is_ready else "False"
     if phase == "Lost":
-        word = "Unknown"  # what goes on there nobody can say
+        word = "Unknown"  # the state of a lost cluster is not known
     old = next(
         (condition for condition in cluster.status.conditions if condition.type == "Ready"), None
     )
@@ -159,7 +159,7 @@ def _conditions(
 def aside(
     before: Iterable[AvoidedNode], added: Iterable[NodeAside], now: float
 ) -> tuple[AvoidedNode, ...]:
-    """Nodes set aside: expired ones go, new ones come, of two on one node the longer stays."""
+    """Nodes set aside: drops expired entries, adds new ones, keeps the longer one per node."""
     nodes = {
         node.name: node for node in before if node.until is None or node.until.timestamp() > now
     }
@@ -167,7 +167,7 @@ def aside(
         old = nodes.get(node.node.name)
         if old is None or _until(old) < _until(node.node):
             nodes[node.node.name] = node.node
-    # Past the limit those that come back first are let go first.
+    # Above the limit, the entries that expire first are dropped.
     kept = sorted(nodes.values(), key=_until, reverse=True)[:_ASIDE_MOST]
     return tuple(sorted(kept, key=lambda node: node.name))
 
@@ -177,6 +177,6 @@ def _until(node: AvoidedNode) -> float:
 
 
 def returns_at(status: ClusterStatus) -> float | None:
-    """When the next node that is set aside takes pods again."""
+    """When the next node that is set aside may take pods again."""
     times = [node.until.timestamp() for node in status.avoided_nodes if node.until is not None]
     return min(times, default=None)

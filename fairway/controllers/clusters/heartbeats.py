@@ -1,7 +1,7 @@
 """Heartbeats: how long each agent has been silent, by this hub's own clock.
 
-Whoever asks looks every few seconds; what passed between two looks counts only if it was no more
-than a hub that is up would need, so that a hub that was paused blames nobody.
+Callers check every few seconds. The time between two checks counts only if it is no longer than a
+running hub needs, so that a pause of the hub does not count as silence of an agent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LOOK_SECONDS = 5.0
 
 
 class Heartbeats:
-    """What was heard of the agents of all clusters."""
+    """The heartbeats of the agents of all clusters."""
 
     def __init__(self, leases: Mirror, clock: Clock) -> None:
         self._leases = leases
@@ -23,7 +23,7 @@ class Heartbeats:
         self._heard: dict[str, Heard] = {}
 
     def look(self, clusters: list[str]) -> None:
-        """Looks at the leases of all clusters; those of others are forgotten."""
+        """Checks the leases of the given clusters; forgets all others."""
         now = self._clock.now()
         result: dict[str, Heard] = {}
         for cluster in clusters:
@@ -42,5 +42,5 @@ class Heartbeats:
         return self._heard.get(cluster)
 
     def forget(self) -> None:
-        """A hub that begins to lead counts from then."""
+        """Starts over: a new leader counts silence from its start."""
         self._heard.clear()

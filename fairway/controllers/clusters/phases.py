@@ -1,4 +1,4 @@
-"""When clusters become ready, unready or lost: told apart from all else that changes in them."""
+"""Follows changes of the phases of clusters, and ignores all their other changes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from fairway.store.mirrors import Name
 
 
 class Phases:
-    """The phases of clusters, as they were last told of."""
+    """The last known phases of clusters."""
 
     def __init__(self, cache: Cache) -> None:
-        self.followers: list[Callable[[], None]] = []  # told that some cluster has another
+        self.followers: list[Callable[[], None]] = []  # called when the phase of a cluster changes
         self._cache = cache
         self._phases: dict[str, str | None] = {}
         cache.mirror(CLUSTERS).followers.append(self._follow)

@@ -1,17 +1,17 @@
-"""What becomes of workloads: from what agents report and what people ask to the next status.
+"""The lifecycle of workloads: the next status, from agents' reports and users' requests.
 
-`next_status` is a pure function of a LifecycleCase: a workload, what is seen of its works and
-clusters, the settings that hold for it, and now. Nothing else is remembered, so that a hub that
-starts again goes on as if nothing had happened.
+`next_status` is a pure function of a LifecycleCase: a workload, the observed state of its works and
+clusters, its settings, and the time. There is no other state, so a hub that restarts continues as
+if nothing had happened.
 
-    controller        looks at each workload when something about it changed
-    case, inputs      what is looked at, and the change that comes of it; how it is gathered
-    next_status       next_status: the life of a workload in one screen
-    troubles          why a part of a claim can't stay where it is
-    attempt_ends      how attempts end: history, receipt, what is released, when it is retried
-    counts            pods, replicas, feedback and conditions of all clusters together
+    controller        reconciles each workload when something about it changed
+    case, inputs      the inputs of a decision and the resulting change; how inputs are gathered
+    next_status       one function for each phase of a workload
+    troubles          why a placement of a claim cannot stay
+    attempt_ends      how attempts end: history, placements to release, retry
+    counts            pods, replicas, feedback and conditions over all clusters
     tasks             the tasks of an Independent workload
-    leaving_replicas  replicas that leave a place, and run on there for a while
-    resize            fewer or more pods than a claim has, while it runs
-    recovery          causes of failures and the verdict on each (causes.yaml)
+    leaving_replicas  replicas that leave a cluster, and keep running there for a while
+    resize            changes to the number of pods of a running workload
+    recovery          causes of failures, and the verdict on each (causes.yaml)
 """

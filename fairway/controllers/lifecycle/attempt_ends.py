@@ -1,8 +1,9 @@
-"""How attempts end: history with its receipt, what is released, when it is tried again.
+"""How attempts end: the history, the placements to release, and when to retry.
 
-An attempt that ends gives its placements to `releasing`, where they are charged until they are
-confirmed gone; with nothing to wait for, the workload is at once what it would be after that. One
-that has failed for good has `finishedAt` while it stops, and so is known to be over after a crash.
+When an attempt ends, its placements move to `releasing`, where they are charged until they are
+confirmed gone. With none to wait for, the workload takes its next phase at once. A workload that
+will not be retried gets `finishedAt` while it still stops, so a hub that crashed knows that it is
+over.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from fairway.core.modes.task_numbers import count_of
 from fairway.core.preemption.holders import lost_of_tasks
 
 HISTORY_MOST = 10
-TASKS_DONE = "TasksDone"  # why a lot of tasks of a sweep ended
-AVOIDED_SECONDS = 600  # how long a workload keeps away from a cluster that failed it
+TASKS_DONE = "TasksDone"  # why a batch of tasks of a sweep ended
+AVOIDED_SECONDS = 600  # how long a workload avoids a cluster that failed it
 _AVOIDED_MOST = 64
 _TEXT_MOST = 1024
-# After these it goes to the end of the line: its turn came, and it could not use it.
+# After these the workload goes to the end of its queue: it could not use its turn.
 _LOSES_ITS_TURN = (Code.NOT_READY_IN_TIME.value, Code.PENDING_TOO_LONG.value)
 
 
@@ -44,7 +45,7 @@ class End:
     is_counted: bool = False
     avoids: tuple[str, ...] = ()
     waits: bool = False
-    uncharged: frozenset[str] = frozenset()  # clusters where nothing is to be waited for
+    uncharged: frozenset[str] = frozenset()  # clusters whose placements are not waited for
 
 
 def moment(now: float) -> datetime:
@@ -52,7 +53,7 @@ def moment(now: float) -> datetime:
 
 
 def end_of(troubles: Sequence[Trouble]) -> End:
-    """The end of a whole attempt by troubles of its parts: the gravest gives its name."""
+    """The end of a whole attempt from the troubles of its placements: the gravest names it."""
     first = min(
         troubles,
         key=lambda trouble: (
@@ -111,10 +112,10 @@ def end_attempt(case: LifecycleCase, status: WorkloadStatus, end: End) -> Worklo
 
 
 def rest(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """The status of a sweep whose placed tasks are all over while others have yet to be placed.
+    """The status of a sweep whose placed tasks are all over while others are still pending.
 
-    Nothing was lost, and no attempt has failed: lots that follow one another are one line of its
-    history, which keeps the number of the last, so that the next work is told from it.
+    Nothing was lost, and no attempt has failed. So consecutive batches share one entry of the
+    history. It keeps the attempt of the last batch, so that the next work gets a higher one.
     """
     claim = status.claim
     assert claim is not None, "only what holds a claim can end"
@@ -131,7 +132,7 @@ def rest(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
 
 
 def settle(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """What a workload is once the last of what it leaves is confirmed gone."""
+    """The status of a stopping workload once all it leaves is confirmed gone."""
     if status.phase != "Stopping" or status.releasing:
         return status
     spec = case.workload.spec
@@ -159,7 +160,7 @@ def cancel(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
 
 
 def succeed(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """The status of a workload that is done."""
+    """The status of a workload that succeeded."""
     claim = status.claim
     history, ran = status.history, status.ran_seconds
     at = moment(_finished_at(case, claim) if claim else case.now)
@@ -187,7 +188,7 @@ def shrunk(
 ) -> WorkloadStatus:
     """The status of a workload that loses some of its placements and keeps the others.
 
-    The attempt rises, so that what comes to the same cluster later is told from what leaves it.
+    The attempt increases, so that a later placement in the same cluster differs from this one.
     """
     claim = status.claim
     assert claim is not None, "only what holds a claim can shrink"
@@ -218,13 +219,13 @@ def shrunk(
 
 
 def is_final(case: LifecycleCase, status: WorkloadStatus, end: End) -> bool:
-    """Whether a workload that ends so is not tried again."""
+    """Whether a workload that ends this way is not retried."""
     count = (status.requeue.count if status.requeue else 0) + end.is_counted
     return not end.is_retried or (end.is_counted and count > case.settings.retry.limit)
 
 
 def avoid(case: LifecycleCase, before: Requeue | None, clusters: Sequence[str]) -> Requeue | None:
-    """A requeue that keeps away from some more clusters for a while."""
+    """A requeue that also avoids the given clusters for a while."""
     if not clusters:
         return before
     requeue = before or Requeue()
@@ -246,7 +247,7 @@ def _requeue(
         not_before = moment(case.now) + timedelta(seconds=seconds)
         requeue = replace(requeue or Requeue(), not_before=not_before)
         if requeue.avoid:
-            # The wait is no part of the time for which the cluster is avoided.
+            # The time for which the cluster is avoided begins after the backoff.
             requeue = replace(requeue, avoid_until=not_before + timedelta(seconds=AVOIDED_SECONDS))
     return requeue, final
 
@@ -270,7 +271,7 @@ def ran_seconds(claim: Claim, now: float) -> int:
 
 
 def _lost_seconds(case: LifecycleCase, claim: Claim, *, is_asked: bool) -> int:
-    """Work since the last save; one that saves when asked loses nothing if it was asked."""
+    """Work since the last checkpoint; 0 if it saves on a signal and a decision stopped it."""
     ran = _run_since(case, claim)
     checkpoint = case.workload.spec.checkpoint
     if checkpoint is None:
@@ -281,7 +282,7 @@ def _lost_seconds(case: LifecycleCase, claim: Claim, *, is_asked: bool) -> int:
 
 
 def _run_since(case: LifecycleCase, claim: Claim) -> int:
-    """How long what runs now has run: of a sweep, the tasks that are not over."""
+    """How long the attempt has run; for a sweep, how long its running tasks have."""
     ran, spec, status = ran_seconds(claim, case.now), case.workload.spec, case.workload.status
     if spec.tasks is None:
         return ran
@@ -296,7 +297,7 @@ def _run_since(case: LifecycleCase, claim: Claim) -> int:
 
 
 def _finished_at(case: LifecycleCase, claim: Claim) -> float:
-    """When the last part ended by the agents' clocks, which may be wrong."""
+    """When the last placement ended by the agents' clocks, bounded since they may be wrong."""
     seen = [case.seen(placement) for placement in claim.placements]
     times = [
         observation.finished_at

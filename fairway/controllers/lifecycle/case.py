@@ -1,4 +1,4 @@
-"""What is looked at when the next status of a workload is worked out, and what comes of it."""
+"""The inputs that decide the next status of a workload, and the resulting change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PodsSeen:
     """Pods of one pod set of a work, as last reported."""
 
     pending: int = 0
-    bound: int = 0  # have a node and are not ready
+    bound: int = 0  # with a node, and not ready
     ready: int = 0
     succeeded: int = 0
     failed: int = 0
@@ -28,7 +28,7 @@ class PodsSeen:
 
     @property
     def total(self) -> int:
-        """Pods that hold a node or ask for one."""
+        """Pods that hold a node or wait for one."""
         return self.pending + self.bound + self.ready + self.terminating
 
 
@@ -41,7 +41,7 @@ class WorkObservation:
     reason: str = ""
     message: str = ""
     exit_code: int | None = None
-    node: str = ""  # where the pod failed that made the work fail
+    node: str = ""  # of the pod that made the work fail
     started_at: float | None = None
     ready_at: float | None = None
     finished_at: float | None = None
@@ -56,25 +56,25 @@ class WorkObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """A cluster as far as it matters to what runs there."""
+    """What matters about a cluster for the workloads that run there."""
 
     phase: str = "Ready"  # Pending, Ready, Unready, Lost or Held
-    silent_seconds: float = 0.0  # since it was last heard, counted while the hub was up
-    is_cut_off: bool = False  # its agent lives, and can stop nothing there
+    silent_seconds: float = 0.0  # since its last heartbeat, counted while the hub was up
+    is_cut_off: bool = False  # its agent is alive, but cannot reach the cluster to stop anything
     hold: Hold = "None"
     mode: str = "Manage"
     taints: tuple[Taint, ...] = ()
     when_lost: WhenLost | None = None
-    awaited_pools: frozenset[str] = frozenset()  # elastic pools with nodes on their way
-    failed_pools: Mapping[str, float] = field(default_factory=dict)  # pools that bring no nodes,
-    # and since when no more are on their way
+    awaited_pools: frozenset[str] = frozenset()  # elastic pools with nodes being provisioned
+    # Pools whose last provisioning failed, and when, unless nodes are being provisioned.
+    failed_pools: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What holds for a workload: its own words, else its queue's, else the fleet's."""
+    """The settings of a workload: its own, else its queue's, else the fleet's."""
 
-    queue_hold: Hold = "None"  # the strictest of its queue and those above
+    queue_hold: Hold = "None"  # the strictest of its queue and the ancestors
     tolerations: tuple[Toleration, ...] = ()  # of its policy
     retry: Retry = field(default_factory=Retry)
     pending_seconds: int = 300
@@ -87,21 +87,21 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleCase:
-    """One workload, and all that its next status depends on."""
+    """A workload, and everything that its next status depends on."""
 
     workload: Workload
     now: float
     works: Mapping[str, WorkObservation] = field(
         default_factory=dict
-    )  # by cluster; missing: not seen yet
+    )  # by cluster; missing: not reported yet
     places: Mapping[str, ClusterFacts] = field(default_factory=dict)  # by cluster; missing: removed
     sent: Mapping[str, Work] = field(default_factory=dict)  # its works on the hub, by cluster
     settings: Settings = Settings()
-    may_move: bool = True  # false while the fleet is paused, or the breaker of moves is open
+    may_move: bool = True  # False while the fleet is paused, or the breaker of moves is open
     refreshes: bool = True  # whether changed counts alone are worth a write now
 
     def seen(self, placement: Placement) -> WorkObservation | None:
-        """What is known of a placement; what is said of an earlier attempt says nothing of it."""
+        """The observed state of a placement; reports of another attempt are ignored."""
         observation = self.works.get(placement.cluster)
         return (
             observation
@@ -117,7 +117,7 @@ def attempt_of(case: LifecycleCase, placement: Placement) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAside:
-    """A node that was to blame and gets no pods of ours for a while."""
+    """A faulty node, to be avoided for a while."""
 
     cluster: str
     node: AvoidedNode
@@ -125,17 +125,17 @@ class NodeAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What to write, and when to look again though nothing else happens.
+    """What to write, and when to look again if nothing happens before.
 
-    Nodes are set aside before the status is written, which forgets why.
+    Nodes are set aside before the status is written: the new status no longer has the cause.
     """
 
-    status: WorkloadStatus | None = None  # None: it stays as it is
+    status: WorkloadStatus | None = None  # None: unchanged
     wake_at: float | None = None
-    delete: bool = False  # it was kept long enough
-    releases: bool = False  # nothing of it is left anywhere: its finalizer goes
+    delete: bool = False  # its time to be kept after its end is over
+    releases: bool = False  # nothing of it is left anywhere: remove its finalizer
     nodes_aside: tuple[NodeAside, ...] = ()
-    moves: int = 0  # placements that were moved by the hub's own wish, for the breaker
+    moves: int = 0  # placements that the hub itself moves, for the breaker
 
     @property
     def is_empty(self) -> bool:
@@ -148,7 +148,7 @@ def settings_of(
     fleet: FleetSpec,
     tolerations: tuple[Toleration, ...] = (),
 ) -> Settings:
-    """The settings of a workload; `queues` are its own and those above it, its own first."""
+    """The settings of a workload; `queues` has its own queue, then the ancestors."""
     spec, defaults = workload.spec, fleet.defaults
     own = [queue.spec.defaults for queue in queues]
     limits = [spec.run_seconds.limit, *(default.run_seconds_limit for default in own)]
@@ -173,8 +173,7 @@ def settings_of(
 
 
 def lost_action(settings: Settings, place: ClusterFacts) -> OnClusterLost:
-    """What happens to a workload whose cluster is lost: its own word, its queue's, the cluster's,
-    then the fleet's."""
+    """The action when a cluster is lost: of the workload, its queue, the cluster or the fleet."""
     if settings.on_cluster_lost is not None:
         return settings.on_cluster_lost
     if place.when_lost is not None:
@@ -183,7 +182,7 @@ def lost_action(settings: Settings, place: ClusterFacts) -> OnClusterLost:
 
 
 def silence_allowed(settings: Settings, place: ClusterFacts) -> int:
-    """Silence after which an agent stops by itself what is to be stopped and moved."""
+    """Seconds without contact after which an agent stops by itself what is to be moved."""
     after = settings.cluster_lost_seconds
     if after is None and place.when_lost is not None:
         after = place.when_lost.after_seconds

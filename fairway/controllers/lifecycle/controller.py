@@ -1,4 +1,4 @@
-"""The controller of workloads' lives: looks at each when something about it changed."""
+"""The lifecycle controller: reconciles each workload when something about it changed."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from fairway.store.keys import CLUSTERS, FLEETS, LEASES, POLICIES, QUEUES, WORKL
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-lifecycle")
-_COUNTS_SECONDS = 5.0  # counts alone are written no more often
-# A workload without any of these waits as it was made, and needs no look.
+_COUNTS_SECONDS = 5.0  # least time between writes of counts alone
+# A workload without any of these is pending and unchanged since it was created: skip it.
 _TELLING = (b'"phase"', b'"cancelled"', b'"deletionTimestamp"')
 _HOLD, _NO_HOLD = b'"hold"', b'"hold":"None"'
 
@@ -61,9 +61,9 @@ class Lifecycle:
         self._beats = Heartbeats(cache.mirror(LEASES), clock)
         self._loop: Loop[Name] = Loop("lifecycle", self._reconcile, clock=clock, forgets=True)
         self._all_wanted = Alarm(clock)
-        self._placed: dict[Name, set[str]] = {}  # clusters of each workload that holds any
-        self._written: dict[Name, float] = {}  # when, of those that hold a claim
-        self._matters: dict[tuple[str, Name], Any] = {}  # what of an object lives depend on
+        self._placed: dict[Name, set[str]] = {}  # clusters that each workload holds or releases
+        self._written: dict[Name, float] = {}  # when each workload was last written
+        self._matters: dict[tuple[str, Name], Any] = {}  # the relevant part of each object
         cache.mirror(WORKLOADS).followers.append(self._workload_changed)
         cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
         cache.mirror(QUEUES).followers.append(self._queue_changed)
@@ -73,7 +73,7 @@ class Lifecycle:
         self._roster.followers.append(self._works_changed)
 
     async def run(self) -> None:
-        """Looks at every workload once, then at what changes, until cancelled."""
+        """Reconciles every workload once, then those that change, until cancelled."""
         self._beats.forget()
         self._all_wanted.mark()
         async with asyncio.TaskGroup() as tasks:
@@ -82,7 +82,7 @@ class Lifecycle:
             tasks.create_task(self._listen())
 
     async def _look_at_all(self) -> None:
-        """Whenever something changed that may concern every workload."""
+        """Marks all workloads whenever something changed that may concern every one."""
         while True:
             await self._all_wanted.wait()
             workloads = list(self._cache.mirror(WORKLOADS).items())
@@ -91,7 +91,7 @@ class Lifecycle:
                     self._loop.mark(name)
 
     async def _listen(self) -> None:
-        """Silence grows without an event; those in silent clusters are looked at as it does."""
+        """Marks the workloads of silent clusters regularly: silence grows without an event."""
         while True:
             clusters = [name for _, name in self._cache.names(CLUSTERS)]
             self._beats.look(clusters)
@@ -117,7 +117,7 @@ class Lifecycle:
             self._loop.mark(workload)
 
     def _works_changed(self, name: Name) -> None:
-        """A work that was sent and of which nothing is heard yet changes no life."""
+        """Ignores works that were sent but not reported yet: they do not change the status."""
         clusters = self._placed.get(name)
         work = work_name(*name)
         if not clusters or any(self._states.get(cluster, work) for cluster in clusters):
@@ -139,7 +139,7 @@ class Lifecycle:
     def _fleet_changed(self, name: Name, stored: Stored | None) -> None:
         fleet = self._cache.get(Fleet, name[1]) if stored else None
         if self._is_news("fleet", name, fleet.spec if fleet else None):
-            self._all_wanted.mark()  # how long what is over is kept may have changed
+            self._all_wanted.mark()  # the time that finished workloads are kept may have changed
 
     def _is_news(self, kind: str, name: Name, facts: Any) -> bool:
         before = self._matters.get((kind, name))
@@ -209,14 +209,14 @@ class Lifecycle:
     def _wake_at(self, name: Name, case: LifecycleCase, change: Change) -> float | None:
         due = [change.wake_at] if change.wake_at is not None else []
         if not case.refreshes and change.status is None:
-            # It may have been removed while it was looked at.
+            # It may have been removed meanwhile.
             due.append(self._written.get(name, case.now) + _COUNTS_SECONDS)
         if not case.may_move and name in self._placed:
-            due.append(case.now + 60.0)  # breakers close as the hour moves on
+            due.append(case.now + 60.0)  # the breaker counts over the past hour
         return min(due, default=None)
 
     async def _set_aside(self, nodes: tuple[NodeAside, ...]) -> None:
-        """Before the status is written, which forgets why; twice is harmless."""
+        """Sets nodes aside, before the status is written, which drops the cause; idempotent."""
         for cluster in sorted({node.cluster for node in nodes}):
             stored = self._cache.mirror(CLUSTERS).get(("", cluster))
             if stored is None:
@@ -247,7 +247,7 @@ class Lifecycle:
             patch = Patch(type="merge", body={"metadata": wanted})
             await self._store.patch(WORKLOADS, name, patch, namespace=namespace, write=_WRITE)
         except NotFound:
-            return  # somebody else was first
+            return  # already removed
 
 
 def _is_telling(stored: Stored) -> bool:

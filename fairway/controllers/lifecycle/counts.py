@@ -1,7 +1,7 @@
 """Pods, replicas, feedback and conditions of a workload over all its clusters.
 
-Counts change all the time and are not worth a write each: they go along with whatever else is
-written, and by themselves only when the number that matters was reached or lost.
+Counts change all the time, and not every change is worth a write. They are written with other
+changes; alone only at a limited rate, or when a number that matters was reached or lost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FEEDBACK_MOST = 64
 
 
 def is_ready(case: LifecycleCase, placement: Placement) -> bool:
-    """Whether every pod of a placement is ready, or was and has succeeded since."""
+    """Whether every pod of a placement is ready, or was ready and has succeeded since."""
     seen = case.seen(placement)
     if not placement.cluster:
         return True
@@ -52,7 +52,7 @@ def has_started(case: LifecycleCase, placement: Placement) -> bool:
 
 
 def count_pods(case: LifecycleCase, status: WorkloadStatus) -> PodCount:
-    """The pods of a claim; what is over stays as it was last counted."""
+    """The pods of a claim; without a claim, succeeded and failed keep their last counts."""
     if status.claim is None:
         return replace(status.pods, wanted=0, ready=0)
     wanted = ready = succeeded = failed = 0
@@ -71,7 +71,7 @@ def count_pods(case: LifecycleCase, status: WorkloadStatus) -> PodCount:
 
 
 def is_worth_writing(before: PodCount, after: PodCount) -> bool:
-    """Whether a change of counts is one that people and programs wait for."""
+    """Whether a change of counts is worth a write of its own."""
     return _standing(before) != _standing(after) or before.failed != after.failed
 
 
@@ -80,14 +80,14 @@ def _standing(pods: PodCount) -> tuple[bool, bool]:
 
 
 def selector_of(workload: Workload) -> str:
-    """What chooses the pods of a service, for those who scale it."""
+    """The label selector of the pods of a service, for autoscalers; empty for other modes."""
     if workload.spec.mode != "Divided":
         return ""
     return f"{WORK}={work_name(workload.metadata.namespace, workload.metadata.name)}"
 
 
 def feedback_of(works: Sequence[Work]) -> dict[str, str]:
-    """Values that works fed back: numbers add up over clusters, others are given if they agree."""
+    """Feedback of the works: integers are summed over clusters, others are kept if all agree."""
     gathered: dict[str, list[tuple[str, str]]] = {}
     for name, kind, value in _values(works):
         gathered.setdefault(name, []).append((kind, value))
@@ -111,7 +111,7 @@ def _values(works: Sequence[Work]) -> Iterator[tuple[str, str, str]]:
 def conditions_of(
     status: WorkloadStatus, *, now: float, generation: int = 0
 ) -> tuple[Condition, ...]:
-    """Claimed, Ready and Finished, as the rest of a status has it; a time stays while it holds."""
+    """Claimed, Ready and Finished from the rest of the status; keeps unchanged transition times."""
     is_over = status.phase in OVER
     ready = status.claim is not None and status.claim.ready_at is not None
     wanted: list[tuple[str, bool, str]] = [

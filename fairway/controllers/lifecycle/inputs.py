@@ -1,4 +1,4 @@
-"""What is known of a workload, gathered from what the hub follows, as plain values."""
+"""Gathers the inputs of the lifecycle from the cache, as plain values."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from fairway.controllers.lifecycle.case import (
 )
 from fairway.controllers.works.states import States
 
-_QUEUES_DEEP = 64  # a tree of queues is not deeper; what is, goes round
+_QUEUES_DEEP = 64  # the queue tree is not deeper; deeper is a cycle
 
 
 def seen_of(state: WorkState) -> WorkObservation:
-    """What a report says of a work, in plain numbers."""
+    """The reported state of a work, as plain numbers."""
     return WorkObservation(
         attempt=state.attempt,
         phase=state.phase,
@@ -62,7 +62,7 @@ def _seconds(moment: datetime | None) -> float | None:
 def states_of(
     states: States, workload: tuple[str, str], clusters: set[str]
 ) -> dict[str, WorkObservation]:
-    """What is seen of the works of a workload, by cluster."""
+    """The observed works of a workload, by cluster."""
     name = work_name(*workload)
     observations = {}
     for cluster in clusters:
@@ -89,7 +89,7 @@ def place_of(cluster: Cluster, heard: Heard | None) -> ClusterFacts:
 
 
 def failed_pools(cluster: Cluster) -> dict[str, float]:
-    """Pools whose last provision failed, and when; but for those with nodes on their way."""
+    """Pools whose last provisioning failed, and when, unless nodes are being provisioned."""
     coming = {pool.name for pool in cluster.status.elastic_pools if pool.provisioning}
     return {
         belief.name: belief.failed_at.timestamp()
@@ -99,13 +99,13 @@ def failed_pools(cluster: Cluster) -> dict[str, float]:
 
 
 def settings(cache: Cache, workload: Workload, fleet: FleetSpec) -> Settings:
-    """The settings that hold for a workload."""
+    """The settings of a workload."""
     queues = queues_of(cache, workload, fleet)
     return settings_of(workload, queues, fleet, _tolerations(cache, workload, queues, fleet))
 
 
 def queues_of(cache: Cache, workload: Workload, fleet: FleetSpec) -> list[Queue]:
-    """The queue of a workload and those above it."""
+    """The queue of a workload and its ancestors."""
     claim = workload.status.claim
     name = (claim.queue if claim else "") or workload.spec.queue or fleet.defaults.queue
     queues: list[Queue] = []
@@ -128,7 +128,7 @@ def _tolerations(
 def policy_of(
     cache: Cache, workload: Workload, queues: list[Queue], fleet: FleetSpec
 ) -> PlacementPolicy | None:
-    """Its policy: its namespace's own, the system's, its queue's or the fleet's."""
+    """Its named policy (own or system namespace); without a name its queue's or the fleet's."""
     own, system = workload.metadata.namespace, fleet.system_namespace
     named = workload.spec.policy
     fallback = next(

@@ -1,12 +1,12 @@
-"""Replicas that leave a place, and run on there for a while.
+"""Replicas that leave a cluster, and keep running there for a while.
 
-What a service leaves in a move runs on until as many replicas are ready in their new places
-(`WhenReplaced`); what it leaves because its cluster is drained goes as fast as its disruption
-budget allows (`WithinBudget`). Both are charged as places that are left always are. A replica that
-stops before it starts elsewhere `gives way`: there it starts once it is gone here.
+Replicas that a service moves keep running until as many replicas are ready in the new clusters
+(`WhenReplaced`). Replicas in a cluster that is drained stop as fast as the disruption budget of the
+service allows (`WithinBudget`). Both are charged like all released placements. A replica that stops
+before it starts elsewhere `gives way`: it starts there once it is gone here.
 
-So the pods that a cluster is told to run are those of the claim, and those that stay for now, less
-those that wait for somebody to give way.
+So a cluster runs the pods of the claim, plus those that stay for now, minus those that wait for
+others to give way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairway.kinds.disruption import budget_of
 
 
 def placements_now(claim: Claim | None, releasing: Sequence[Placement]) -> tuple[Placement, ...]:
-    """What each cluster is to run at this moment."""
+    """The placements that clusters are to run now."""
     if claim is None:
         return ()
     placements = {placement.cluster: placement for placement in claim.placements}
@@ -45,12 +45,12 @@ def placements_now(claim: Claim | None, releasing: Sequence[Placement]) -> tuple
             else:
                 placements[placement.cluster] = _plain(
                     placement
-                )  # what comes anew waits until it is gone
+                )  # the new attempt waits until the old one is gone
     return tuple(placement for placement in placements.values() if placement.replicas != 0)
 
 
 def stays(placement: Placement) -> bool:
-    """Whether a place that is left runs on for now."""
+    """Whether a released placement keeps running for now."""
     return placement.leaves != "Now"
 
 
@@ -59,7 +59,7 @@ def _plain(placement: Placement) -> Placement:
 
 
 def part_of(placement: Placement, replicas: int) -> Placement:
-    """So many replicas of a placement; which topology domains lose theirs is not known."""
+    """A placement with `replicas`; which topology domains lose pods is not known."""
     whole = placement.replicas or 0
     many = max(0, replicas)
     if many == whole:
@@ -80,13 +80,13 @@ def _join(here: Placement, more: Placement) -> Placement:
     return replace(here, replicas=(here.replicas or 0) + (more.replicas or 0), pod_sets=pod_sets)
 
 
-# What may go on in a place that is left.
+# How a placement is released.
 
-_WISHES = (Code.CLUSTER_DRAINED.value, Code.CLUSTER_TAINTED.value)  # the hub's or a person's
+_WISHES = (Code.CLUSTER_DRAINED.value, Code.CLUSTER_TAINTED.value)  # requests, not failures
 
 
 def leave_place(workload: Workload, placement: Placement, reason: str) -> Placement:
-    """A place that a workload has to leave, and how fast: a service has a budget for wishes."""
+    """How to release a placement: a service leaves drained or tainted clusters within budget."""
     is_asked = workload.spec.mode == "Divided" and reason in _WISHES
     if is_asked and budget_of(workload) is not None:
         return replace(placement, leaves="WithinBudget")
@@ -94,7 +94,7 @@ def leave_place(workload: Workload, placement: Placement, reason: str) -> Placem
 
 
 def may_outlast(case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[Trouble]) -> bool:
-    """Whether a service runs on though all its places are in trouble."""
+    """Whether a service keeps running although all its placements are in trouble."""
     if case.workload.spec.mode != "Divided":
         return False
     return any(placement.leaves == "WhenReplaced" for placement in status.releasing) or any(
@@ -102,12 +102,12 @@ def may_outlast(case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[
     )
 
 
-# Who may go now.
+# Which replicas may stop now.
 
 
 @dataclass(slots=True)
 class _Ready:
-    """Replicas that serve, by cluster; those asked to go already count no more."""
+    """Ready replicas by cluster, without those already asked to stop; clusters not observed."""
 
     by_cluster: dict[str, int]
     unseen: set[str]
@@ -117,7 +117,7 @@ class _Ready:
 
 
 def let_go(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """Asks as many to go as can be spared by now."""
+    """Stops as many released replicas as can be spared now."""
     claim = status.claim
     if claim is None or not any(map(stays, status.releasing)):
         return status
@@ -161,7 +161,7 @@ def _ready(case: LifecycleCase, claim: Claim, releasing: Iterable[Placement]) ->
 def _part(
     leaving: Placement, claim: Claim, ready: _Ready, least: Mapping[str, int]
 ) -> Iterator[Placement]:
-    """A place that is left, as what goes now and what stays for a while yet."""
+    """Splits a released placement into what stops now and what stays for a while."""
     replicas, cluster = leaving.replicas or 0, leaving.cluster
     if cluster in ready.unseen:
         yield leaving
@@ -171,7 +171,7 @@ def _part(
     )
     serving = min(replicas, max(0, ready.by_cluster.get(cluster, 0) - kept))
     spared = min(serving, max(0, ready.total() - least[leaving.leaves]))
-    going = replicas - serving + spared  # what does not serve is not missed
+    going = replicas - serving + spared  # replicas that are not ready can stop
     if going:
         ready.by_cluster[cluster] = ready.by_cluster.get(cluster, 0) - spared
         yield replace(part_of(leaving, going), leaves="Now")
@@ -180,7 +180,7 @@ def _part(
 
 
 def undo_lost_moves(status: WorkloadStatus, lost: int) -> WorkloadStatus:
-    """Undoes moves to places that were lost: who has not gone yet stays where it is."""
+    """Undoes moves to placements that were lost: replicas that have not stopped yet stay."""
     claim = status.claim
     if claim is None or lost <= 0:
         return status
@@ -207,7 +207,7 @@ def undo_lost_moves(status: WorkloadStatus, lost: int) -> WorkloadStatus:
 
 
 def pods_that_stay(placement: Placement, status: WorkloadStatus) -> dict[str, int] | None:
-    """Pods of the same attempt that are to run on in a place that is left; None: no others are."""
+    """Pods of the same attempt that keep running beside a released placement; None: none do."""
     now: Mapping[str, Placement] = {
         other.cluster: other for other in placements_now(status.claim, status.releasing)
     }

@@ -1,8 +1,8 @@
-"""The life of a workload: from what it is to what it is next.
+"""The lifecycle of a workload: from its status to the next one.
 
-One function for each phase. Each looks at what is over, what people ask, and what went wrong, in
-that order: a workload that is done is done though somebody cancels it. Nothing is written where
-nothing changed, and looking again at what was written changes nothing.
+One function for each phase. Each checks what is over, what users request, and what went wrong, in
+that order: a workload that succeeded stays so even if it is cancelled. Nothing is written if
+nothing changed, and the function is idempotent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairway.controllers.works.adoption import claim_of
 
 
 def next_status(case: LifecycleCase) -> Change:
-    """What becomes of a workload, and when to look again."""
+    """The change to a workload, and when to look again."""
     phase = case.workload.status.phase or "Waiting"
     if case.workload.metadata.deletion_timestamp is not None and _holds_nothing(case):
         return Change(releases=FINALIZER in case.workload.metadata.finalizers)
@@ -39,7 +39,7 @@ def _holds_nothing(case: LifecycleCase) -> bool:
 
 
 def _finish(case: LifecycleCase, change: Change) -> Change:
-    """Conditions and counts go along with what is written, and are no reason to write."""
+    """Adds conditions to a changed status; conditions alone are no reason to write."""
     status, before = change.status, case.workload.status
     if status is None:
         return change
@@ -56,14 +56,14 @@ def _finish(case: LifecycleCase, change: Change) -> Change:
     )
 
 
-# What waits, is held or is over.
+# Pending, held and finished workloads.
 
 
 def _waiting(case: LifecycleCase) -> Change:
     status, spec = case.workload.status, case.workload.spec
     claim = claim_of(list(case.sent.values()), case.workload, case.now)
     if claim is not None and case.workload.metadata.deletion_timestamp is None:
-        # Its hub had forgotten what it runs; what people ask of it is seen to next.
+        # The hub had forgotten what runs; requests of users are handled next.
         replicas = sum(placement.replicas or 0 for placement in claim.placements)
         return Change(status=replace(status, phase="Claimed", claim=claim, replicas=replicas))
     if spec.cancelled:
@@ -91,7 +91,7 @@ def _no_longer_avoiding(case: LifecycleCase, status: WorkloadStatus) -> Workload
 
 
 def _with_wishes(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """Another queue or priority, where the status names the earlier one."""
+    """Takes a changed queue or priority over into the status."""
     spec = case.workload.spec
     if status.queue and spec.queue and status.claim is None:
         status = replace(status, queue=spec.queue)
@@ -101,9 +101,9 @@ def _with_wishes(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
 
 
 def _over(case: LifecycleCase) -> Change:
-    """What is over is kept for a while; its pods are gone, its works stay for their logs.
+    """A finished workload is kept for a while; its pods are gone, its works stay for their logs.
 
-    A sweep may be over while a place that it left before still ends.
+    A sweep may be over while a placement that it left earlier is still stopping.
     """
     status = case.workload.status
     left = _still_there(case, status)
@@ -120,7 +120,7 @@ def _over(case: LifecycleCase) -> Change:
     return Change(wake_at=None if wake_at == NEVER else wake_at)
 
 
-# What stops.
+# Stopping workloads.
 
 
 def _stopping(case: LifecycleCase) -> Change:
@@ -134,14 +134,14 @@ def _stopping(case: LifecycleCase) -> Change:
 
 
 def _still_there(case: LifecycleCase, status: WorkloadStatus) -> tuple[Placement, ...]:
-    """What of the places that a workload leaves is not confirmed gone."""
+    """The released placements that are not confirmed gone."""
     return tuple(
         placement for placement in status.releasing if not _is_gone(case, placement, status)
     )
 
 
 def _is_gone(case: LifecycleCase, placement: Placement, status: WorkloadStatus) -> bool:
-    """Whether a place is left; `status` has what the workload holds from now on."""
+    """Whether a released placement is gone; `status` has what the workload still holds."""
     if not placement.cluster or gives_up_at(case, placement) <= case.now:
         return True
     if leaving_replicas.stays(placement) and status.claim is not None:
@@ -151,7 +151,7 @@ def _is_gone(case: LifecycleCase, placement: Placement, status: WorkloadStatus) 
         return False
     if seen.phase == "Gone" or seen.attempt > placement.attempt:
         return True
-    # Some replicas left and others stay: they are gone when no more pods are there than stay.
+    # Some replicas leave and others stay: they are gone once no more pods are there than stay.
     counts = leaving_replicas.pods_that_stay(placement, status)
     if counts is None:
         return False
@@ -160,14 +160,14 @@ def _is_gone(case: LifecycleCase, placement: Placement, status: WorkloadStatus) 
     )
 
 
-# What is claimed or runs.
+# Claimed and running workloads.
 
 
 def _overtaken(case: LifecycleCase) -> WorkloadStatus | None:
-    """With the claim that agents brought back, where it is later than what this hub knows.
+    """The status with the claim that agents brought back, if it is later than the hub's own.
 
-    The hub was restored from the time of an earlier attempt. What that one left is confirmed gone
-    like any other place; of a service or a sweep the parts that nobody brought back stay.
+    The hub was restored to the time of an earlier attempt. A gang releases the placements that no
+    agent brought back, and waits until they are gone; a service or a sweep keeps them.
     """
     status = case.workload.status
     claim = claim_of(list(case.sent.values()), case.workload, case.now)
@@ -211,7 +211,7 @@ def _claim(case: LifecycleCase) -> Change:
 def _outcome(
     case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None
 ) -> WorkloadStatus | None:
-    """The end of a workload that is done, or of a sweep of which too much has failed."""
+    """The end of a workload that succeeded, or of a sweep with too many failed tasks."""
     assert status.claim is not None, "only what holds a claim is looked at"
     if sweep is not None:
         most = case.workload.spec.tasks.failed_max if case.workload.spec.tasks else 0
@@ -234,7 +234,7 @@ def _outcome(
 
 
 def _ask(case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None) -> WorkloadStatus | None:
-    """What people ask for: that it goes, or that it stops for now."""
+    """The end of an attempt that users request: delete, cancel or drain."""
     spec = case.workload.spec
     if case.workload.metadata.deletion_timestamp is not None:
         return end_attempt(case, status, End(reason=Code.DELETED.value, is_retried=False))
@@ -257,7 +257,7 @@ def _limit(
 
 
 def _limit_at(case: LifecycleCase, status: WorkloadStatus) -> float:
-    """When all attempts together have run for as long as they may."""
+    """When all attempts together reach the run limit."""
     claim, limit = status.claim, case.settings.run_limit
     if limit is None or claim is None or claim.ready_at is None:
         return NEVER
@@ -265,12 +265,12 @@ def _limit_at(case: LifecycleCase, status: WorkloadStatus) -> float:
 
 
 def _with_tasks(case: LifecycleCase, status: WorkloadStatus, sweep: Swept) -> WorkloadStatus:
-    """Tasks that are over leave the claim; with nothing left in it the rest waits."""
+    """Removes finished tasks from the claim; if none is left in it, the other tasks wait."""
     claim = status.claim
     assert claim is not None, "only what holds a claim is looked at"
     status = replace(status, succeeded_tasks=text(sweep.succeeded), failed_tasks=text(sweep.failed))
     if sweep.placements:
-        # What comes to a cluster that is done must not be taken for what ended there.
+        # A later placement in a finished cluster must differ from the one that ended there.
         rises = len(sweep.placements) < len(claim.placements)
         attempt = claim.attempt + rises
         placements = attempt_ends.with_attempt(sweep.placements, claim)
@@ -279,7 +279,7 @@ def _with_tasks(case: LifecycleCase, status: WorkloadStatus, sweep: Swept) -> Wo
 
 
 def _place(case: LifecycleCase, status: WorkloadStatus) -> Change:
-    """Troubles first; what is well may become Running."""
+    """Handles troubles first; without any, the workload may become Running."""
     assert status.claim is not None, "only what holds a claim is looked at"
     looks = [trouble_of(case, placement) for placement in status.claim.placements]
     troubles = [item for item in looks if isinstance(item, Trouble)]
@@ -314,7 +314,7 @@ def _troubled(
     if status.claim is not None:
         after = sum(placement.replicas or 0 for placement in status.claim.placements)
         status = _summarise(leaving_replicas.undo_lost_moves(status, before - after))
-        status = _with_readiness(case, status)  # what is left may be well, or done
+        status = _with_readiness(case, status)  # the rest may be ready, or done
         if case.workload.spec.tasks is None:
             status = _outcome(case, status, None) or status
     status = _trim(case, status)
@@ -324,14 +324,14 @@ def _troubled(
 
 
 def _summarise(status: WorkloadStatus) -> WorkloadStatus:
-    """With the clusters of the claim, as people read them."""
+    """Updates the summary of the claim."""
     assert status.claim is not None, "only what holds a claim is looked at"
     text = summary_of(status.claim.placements)
     return replace(status, claim=replace(status.claim, summary=text))
 
 
 def _trim(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """Without what is known to be gone already; counts as they are then."""
+    """Drops released placements that are already gone, and updates the counts."""
     left = _still_there(case, status)
     status = settle(case, replace(status, releasing=left))
     if status.phase == "Succeeded":
@@ -374,7 +374,7 @@ def _with_readiness(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStat
 
 
 def _ready_at(case: LifecycleCase, claim: Claim) -> float:
-    """When it was ready by the agents' clocks, but neither before it was decided nor after now."""
+    """When it became ready by the agents' clocks; not before the decision, and not after now."""
     seen = [case.seen(placement) for placement in claim.placements]
     times = [
         observation.ready_at
@@ -386,7 +386,7 @@ def _ready_at(case: LifecycleCase, claim: Claim) -> float:
 
 
 def _with_counts(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """Counts and feedback, if anything else is written or they are worth it by themselves."""
+    """Updates counts and feedback if something else is written or they are worth a write."""
     pods = counts.count_pods(case, status)
     feedback = counts.feedback_of([case.sent[name] for name in sorted(case.sent)])
     changed = replace(status, pods=pods, feedback=feedback)

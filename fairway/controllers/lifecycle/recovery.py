@@ -1,9 +1,9 @@
-"""Why a work failed, who is to blame, and what is done about it: causes.yaml, read once.
+"""Why a work failed, what is to blame, and what to do about it: causes.yaml, read once.
 
-A failure is judged by what the cluster said of it and by the attempts before: an image that one
-cluster cannot pull is that cluster's fault, one that no cluster can pull is the workload's. What is
-tried again waits for a while that doubles with each failure in a row, up to a limit; an attempt
-that ran for as long as the longest wait ends the row.
+A failure is judged by what the cluster reported and by earlier attempts: an image that one cluster
+cannot pull is that cluster's fault, one that no cluster can pull is the workload's. A retry waits
+for a backoff that doubles with each consecutive failure, up to a limit; an attempt that ran for as
+long as the longest backoff resets it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairway.api.meta import Part
 
 Blame = Literal["Place", "Program", "Decision", "Unknown"]
 Retried = Literal["Always", "IfAsked", "Never"]
-# Clusters that must agree before a fault of the place is taken for one of the workload.
+# Clusters in which a failure must occur before the workload is blamed instead of the place.
 _CLUSTERS_AGREE = 2
 
 
@@ -35,7 +35,7 @@ class _Match(Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class _Otherwise(Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is different where it happened before; unset: the same."""
+    """What differs if it happened before; unset: no difference."""
 
     blame: Blame | None = None
     retry: Retried | None = None
@@ -60,7 +60,7 @@ class Cause(Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What a cluster said of a part that failed."""
+    """What a cluster reported about a failed placement."""
 
     clusters: tuple[str, ...]
     reason: str = ""
@@ -70,7 +70,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureVerdict:
-    """What is done about a failure."""
+    """What to do about a failure."""
 
     cause: str
     blame: Blame
@@ -86,7 +86,7 @@ class Before:
     """What the verdict depends on besides the failure itself."""
 
     history: Sequence[PastAttempt] = field(default=())
-    has_own_retry: bool = False  # whether the workload itself says how it is tried again
+    has_own_retry: bool = False  # whether the workload has its own retry settings
 
 
 @lru_cache(maxsize=1)
@@ -117,7 +117,7 @@ def _matches(match: _Match, failure: Failure) -> bool:
 
 @lru_cache(maxsize=1024)
 def _plain(reason: str) -> str:
-    """A reason as reports can hold it: letters and digits only."""
+    """A reason as reports have it: letters and digits only."""
     return "".join(name for name in reason if name.isalnum())
 
 
@@ -127,7 +127,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def judge(failure: Failure, before: Before = Before()) -> FailureVerdict:  # noqa: B008 - frozen
-    """The verdict on a failure, in the light of the attempts before it."""
+    """The verdict on a failure, given the earlier attempts."""
     cause = cause_of(failure)
     blame, retry, avoid = cause.blame, cause.retry, cause.avoid
     for holds, other in (
@@ -159,11 +159,11 @@ def _happened_here(cause: Cause, failure: Failure, history: Sequence[PastAttempt
 
 
 def _happens_everywhere(cause: Cause, failure: Failure, history: Sequence[PastAttempt]) -> bool:
-    """Whether every attempt in a row up to this one ended likewise, in at least two clusters."""
+    """Whether all attempts, except stopped ones, failed likewise, in two or more clusters."""
     where = set(failure.clusters)
     for past in reversed(history):
         if past.blame == "Decision":
-            continue  # it was stopped before it could show anything
+            continue  # stopped before it could fail
         if past.reason != cause.cause:
             return False
         where |= set(past.clusters)
@@ -171,7 +171,7 @@ def _happens_everywhere(cause: Cause, failure: Failure, history: Sequence[PastAt
 
 
 def back_off(retry: Retry, history: Sequence[PastAttempt]) -> int:
-    """Seconds to wait before the next attempt, the last of `history` being the one that failed."""
+    """Seconds to wait before the next attempt; the last of `history` is the one that failed."""
     in_a_row = 0
     for past in reversed(history):
         if past.blame == "Decision" or (in_a_row and _ran_seconds(past) >= _longest(retry)):

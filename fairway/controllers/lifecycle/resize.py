@@ -1,10 +1,10 @@
-"""Fewer or more pods than a claim has, while it runs.
+"""Changes to the number of pods of a running workload.
 
-A service that asks for more waits for the rest like a new request, as old as the increase; that of
-a service which asks for fewer is the scheduler's to choose. A gang that asks for fewer gives them
-up at once. One that asks for more waits for the rest likewise, if its kind takes more pods in while
-it runs; all others get them with their next attempt. A condition says so, for as long as it waits.
-Replicas that found no node are taken back: they hold none.
+A service that asks for more replicas waits for them like a new request, as old as the increase. If
+it asks for fewer, the scheduler chooses which to stop. A gang that asks for fewer pods gives them
+up at once. A gang that asks for more also waits for them, if its kind can add pods while it runs;
+other gangs get them with their next attempt. A condition says so while the gang waits. Replicas
+whose pods found no node are taken back: they hold none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COMES = {
 
 
 def resize(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """The status after a change of the spec that asks for more or fewer pods."""
+    """The status after a change of the number of pods in the spec."""
     status = _grown(case, status)
     generation, observed = case.workload.metadata.generation, case.workload.status
     if not observed.observed_generation or generation <= observed.observed_generation:
@@ -43,7 +43,7 @@ def resize(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
 
 
 def _grown(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """Without the word that pods are still to come, once they have."""
+    """Removes the Resized condition once all pods are placed."""
     assert status.claim is not None, "only what holds a claim is looked at"
     if not any(condition.type == _RESIZED for condition in status.conditions):
         return status
@@ -59,7 +59,7 @@ def _grown(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
 
 
 def _wanted(case: LifecycleCase) -> dict[str, int]:
-    """How many pods of each set a gang asks for, as it says or as its kind does."""
+    """Pods that a gang asks for, by pod set: as listed, else derived from its manifests."""
     given = case.workload.spec.pod_sets or derived_pod_sets(case.workload)
     return {pod_set.name: pod_set.count for pod_set in given}
 
@@ -74,8 +74,7 @@ def _resized_service(case: LifecycleCase, status: WorkloadStatus) -> WorkloadSta
 
 
 def _resized_gang(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """Of gangs in one cluster, if their pod sets are listed or their kind lets pods come and go;
-    others are as they were decided."""
+    """Resizes a gang in one cluster, if it lists its pod sets or its kind can add pods."""
     claim = status.claim
     assert claim is not None, "only what holds a claim is looked at"
     can_grow = grows(case.workload)
@@ -108,7 +107,7 @@ def _resized_gang(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus
 
 
 def _at_most(pods: PlacedPodSet, count: int) -> PlacedPodSet:
-    """At most so many pods; the last topology domains lose theirs first."""
+    """At most `count` pods; the last topology domains lose theirs first."""
     if pods.count <= count:
         return pods
     left, domains = count, {}

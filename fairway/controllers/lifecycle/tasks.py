@@ -1,8 +1,8 @@
 """The tasks of an Independent workload: which are over, and which parts of its claim are done.
 
-A task that succeeded, or failed for good, leaves its placement at once, so that its room goes to
-the next one. Tasks are tried again in their cluster; a placement that fails by fault of the place
-gives all its unfinished tasks back.
+A task that succeeded, or failed for good, leaves its placement at once, so that the next task can
+use its room. Tasks are retried in their cluster; a placement that fails through a fault of its
+cluster gives all its unfinished tasks back.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from fairway.kinds import ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """How far a sweep has come."""
+    """The progress of a sweep."""
 
     succeeded: frozenset[int]
     failed: frozenset[int]
     placements: tuple[Placement, ...]  # what is left of the claim
-    count: int  # tasks that there are
+    count: int  # of all tasks
 
     @property
     def is_over(self) -> bool:
@@ -32,7 +32,7 @@ class Swept:
 
 
 def swept(case: LifecycleCase, tasks: Tasks) -> Swept:
-    """The tasks that are over by what is seen now, and what is left of the claim."""
+    """The tasks that are over by the current reports, and what is left of the claim."""
     status = case.workload.status
     every = frozenset(range(tasks.first, tasks.first + tasks.count))
     succeeded = set(_numbers(status.succeeded_tasks))
@@ -43,7 +43,7 @@ def swept(case: LifecycleCase, tasks: Tasks) -> Swept:
         if seen is not None:
             own = _numbers(
                 placement.tasks
-            )  # a cluster speaks for the tasks that it was given, no others
+            )  # a cluster may report only on the tasks that it was given
             succeeded |= _succeeded(placement, seen) & own
             failed |= _numbers(seen.failed_tasks) & own
     done = frozenset(succeeded) & every
@@ -58,7 +58,7 @@ def swept(case: LifecycleCase, tasks: Tasks) -> Swept:
 
 
 def _succeeded(placement: Placement, seen: WorkObservation) -> set[int]:
-    """Tasks that succeeded; where the agent tells none apart, all of a work that succeeded."""
+    """Tasks that succeeded; if the agent reports no numbers, all tasks of a succeeded work."""
     numbers = set(_numbers(seen.succeeded_tasks))
     if seen.phase == "Succeeded" and not numbers and not seen.failed_tasks:
         return set(_numbers(placement.tasks))

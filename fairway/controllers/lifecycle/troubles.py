@@ -1,9 +1,9 @@
-"""Why a part of a claim cannot stay where it is: one function for each, tried in order.
+"""Why a placement cannot stay: one function for each trouble, tried in order.
 
-A trouble says what becomes of the placement: whether it is tried again, against the limit or not,
-whether its cluster is avoided, and whether it is charged until it is confirmed gone. The placement
-of a cluster that is lost for good, or is no part of the fleet any more, is not: nothing can use the
-room there, and its quota must not stand in the way of the workload's move.
+A trouble says what happens to the placement: whether it is retried, whether that counts against the
+limit, whether its cluster is avoided, and whether it is charged until it is confirmed gone. A
+placement in a cluster that is lost for good, or was removed from the fleet, is not charged: no
+workload can use the room there, and its quota must not block the workload's move.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from fairway.core.packing.eligibility import tolerates
 NEVER = float("inf")
 _HOSTNAME_MOST = 253
 _LOOK_SECONDS_LEAST = 0.1
-# What nobody can tell may pass, and pods without a node are looked at by themselves.
+# An unknown cause may pass, and pods without a node are handled by `pending_pods`.
 _NOT_BLOCKING = ("Unknown", "Unschedulable")
 
 
@@ -56,18 +56,18 @@ class Trouble:
     avoids_cluster: bool = False
     waits: bool = False
     is_charged: bool = True  # until it is confirmed gone
-    is_move: bool = False  # the hub's own wish, counted by the breaker of moves
+    is_move: bool = False  # the hub's own decision, counted by the breaker of moves
     node: NodeAside | None = None
 
 
-# What a look at a placement gives: a trouble, or the moment at which there will be one.
+# The result of a check: a trouble, or the time at which there will be one.
 Found = Trouble | float
 
 
 def trouble_of(case: LifecycleCase, placement: Placement) -> Found:
-    """The first trouble of a placement, or when time alone will bring one."""
+    """The first trouble of a placement, or when time alone will cause one."""
     if not placement.cluster:
-        return NEVER  # quota alone decided, and nothing runs
+        return NEVER  # admitted by quota alone: nothing runs
     due = NEVER
     place = case.places.get(placement.cluster)
     may_move = case.may_move and (place is None or place.mode == "Manage")
@@ -82,7 +82,7 @@ def trouble_of(case: LifecycleCase, placement: Placement) -> Found:
 
 
 def failed_work(case: LifecycleCase, placement: Placement) -> Found:
-    """Its work failed, or is gone though nobody here asked for that."""
+    """Its work failed, or is gone although the hub did not ask for that."""
     seen = case.seen(placement)
     if seen is None or seen.phase not in ("Failed", "Gone"):
         return NEVER
@@ -90,7 +90,7 @@ def failed_work(case: LifecycleCase, placement: Placement) -> Found:
 
 
 def blocked_pods(case: LifecycleCase, placement: Placement) -> Found:
-    """Its pods have a node and do not start, for a reason that is known; some of them pass."""
+    """Its pods have a node and do not start for a known reason; some reasons pass in time."""
     seen, claim = case.seen(placement), case.workload.status.claim
     if seen is None or seen.phase != "Pending" or not seen.reason or claim is None:
         return NEVER
@@ -142,7 +142,7 @@ def _aside(
 
 
 def removed_cluster(case: LifecycleCase, placement: Placement) -> Found:
-    """Somebody took the cluster out of the fleet."""
+    """The cluster was removed from the fleet."""
     if placement.cluster in case.places:
         return NEVER
     return Trouble(
@@ -151,7 +151,7 @@ def removed_cluster(case: LifecycleCase, placement: Placement) -> Found:
 
 
 def lost_cluster(case: LifecycleCase, placement: Placement) -> Found:
-    """The cluster is lost, and the workload is not to wait for it."""
+    """The cluster is lost, and the workload need not wait for it any longer."""
     number = gives_up_at(case, placement)
     if number > case.now:
         return number
@@ -166,12 +166,12 @@ def lost_cluster(case: LifecycleCase, placement: Placement) -> Found:
 
 
 def gives_up_at(case: LifecycleCase, placement: Placement) -> float:
-    """When what is in a silent cluster counts as gone.
+    """When a placement in a silent cluster counts as gone.
 
-    With AllowDuplicate once the cluster is lost. With StopAndMove once the agent has surely stopped
-    it: after the silence that its work tells it to bear, and what clocks may differ by, and the
-    time that pods get to end. A work that does not tell it so is waited for, as is an agent that
-    says that its cluster does not answer it: it cannot stop anything there.
+    With AllowDuplicate: once the cluster is lost. With StopAndMove: once the agent has surely
+    stopped it, that is after the silence that its work allows, the clock skew, and the grace period
+    of its pods. Never if the work sets no limit on silence, or if the agent reports that its
+    cluster does not answer: it cannot stop anything there.
     """
     place = case.places.get(placement.cluster)
     if place is None:
@@ -187,7 +187,7 @@ def gives_up_at(case: LifecycleCase, placement: Placement) -> float:
     bears = max(work.spec.stop_when_silent_seconds, silence_allowed(case.settings, place))
     skew = case.settings.fleet.health.skew_seconds
     left = bears + skew + work.spec.stop.grace_seconds - place.silent_seconds
-    # Silence grows when somebody looks: to ask again a moment later would be to ask in vain.
+    # Silence is only updated every few seconds, so an immediate second look would be useless.
     return case.now + (max(left, _LOOK_SECONDS_LEAST) if left > 0 else left)
 
 
@@ -199,7 +199,7 @@ def drained_cluster(case: LifecycleCase, placement: Placement) -> Found:
 
 
 def tainted_cluster(case: LifecycleCase, placement: Placement) -> Found:
-    """A taint of the cluster drives it away, at once or after the seconds that it is borne."""
+    """A NoExecute taint of the cluster evicts it, at once or after its toleration seconds."""
     place = case.places.get(placement.cluster)
     if place is None:
         return NEVER
@@ -237,7 +237,7 @@ def late(case: LifecycleCase, placement: Placement) -> Found:
     if case.now < claim.deadline.timestamp():
         return claim.deadline.timestamp()
     if is_ready(case, placement):
-        return NEVER  # it waits for the others
+        return NEVER  # other placements are late, not this one
     return Trouble(
         placement=placement,
         reason=Code.NOT_READY_IN_TIME.value,
@@ -250,9 +250,10 @@ def late(case: LifecycleCase, placement: Placement) -> Found:
 
 
 def stock_out(case: LifecycleCase, placement: Placement) -> Found:
-    """Nodes that it waits for do not come, since their pool is out of stock.
+    """The nodes that it waits for do not come: their pool is out of stock.
 
-    Neither it nor its cluster is to blame: it goes elsewhere, or waits for the pool, at once.
+    Neither the workload nor the cluster is to blame: it moves elsewhere, or waits for the pool,
+    without a backoff.
     """
     claim, place = case.workload.status.claim, case.places.get(placement.cluster)
     if claim is None or place is None or not place.failed_pools:
@@ -278,7 +279,7 @@ def stock_out(case: LifecycleCase, placement: Placement) -> Found:
 
 
 def pending_pods(case: LifecycleCase, placement: Placement) -> Found:
-    """Pods have waited for a node for too long; those that nodes are on their way for may."""
+    """Pods have waited for a node for too long, and no nodes are being provisioned for them."""
     if _is_provisioned(case, placement):
         return NEVER
     since = [pods.pending_since for _, _, pods in stuck(case, placement) if pods.pending_since]
@@ -301,7 +302,7 @@ def pending_pods(case: LifecycleCase, placement: Placement) -> Found:
 
 
 def _is_provisioned(case: LifecycleCase, placement: Placement) -> bool:
-    """Whether nodes are on their way for it; of what runs already, nodes that are seen to be."""
+    """Whether nodes are being provisioned for it; once it is ready, only if its cluster says so."""
     claim = case.workload.status.claim
     place = case.places.get(placement.cluster)
     return claim is not None and any(
@@ -313,7 +314,7 @@ def _is_provisioned(case: LifecycleCase, placement: Placement) -> bool:
 
 
 def stuck(case: LifecycleCase, placement: Placement) -> Iterator[tuple[str, int, PodsSeen]]:
-    """Pod sets with pods that wait for a node, and how many of those are still wanted there."""
+    """Pod sets with pods that wait for a node, and how many of those pods are still wanted."""
     seen = case.seen(placement)
     for wanted in placement.pod_sets if seen else ():
         assert seen is not None, "only what is seen is looked at"

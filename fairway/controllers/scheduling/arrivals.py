@@ -1,9 +1,9 @@
-"""Who has been heard since this hub started.
+"""Which clusters have reported since this hub started.
 
-A hub may have been restored from a backup, and then know nothing of what was decided since. Its
-agents know: they report what runs, and bring the works back. So a hub that starts plans nothing,
-and sends nothing that was decided before, until every cluster that it did not know to be lost has
-reported, or was silent for so long that it would not count as well any more.
+A hub that was restored from a backup does not know what was decided since the backup. Its agents
+do: they report what runs, and bring the works back. So after a start the hub plans nothing, and
+sends no earlier decisions, until every cluster that was not known to be lost has reported, or has
+been silent for long enough to count as unready.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairway.store.interface import Stored
 from fairway.store.keys import REPORTS
 from fairway.store.mirrors import Name
 
-# Those that were not heard before may have been since: that is just what a backup does not know.
+# Pending and Unready clusters may have reported since the backup was made.
 _AWAITED = ("", "Pending", "Ready", "Held", "Unready")
 
 
@@ -29,7 +29,7 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 class _Report(msgspec.Struct):
-    """As much of a report as tells from whom and of when it is."""
+    """The fields of a report that say which cluster it is from, and from when."""
 
     spec: _Spec
 
@@ -38,24 +38,24 @@ _decode = msgspec.json.Decoder(_Report).decode
 
 
 class Arrivals:
-    """What is awaited of clusters after a start."""
+    """Waits for the reports of clusters after a start."""
 
     def __init__(self, cache: Cache, clock: Clock) -> None:
         self._cache = cache
         self._clock = clock
         self._started_at = clock.now()
-        self._began_at: float | None = None  # when all that the store has was read
+        self._began_at: float | None = None  # when the cache was complete
         self._heard: set[str] = set()
         self._is_over = False
         cache.mirror(REPORTS).followers.append(self._report_changed)
 
     def begin(self) -> None:
-        """All that the store has was read; a report that comes from now on is news."""
+        """The cache is complete: every later report is new."""
         if self._began_at is None:
             self._began_at = self._clock.now()
 
     def waits_until(self) -> float | None:
-        """How long the first plan may still have to wait; None: it need not."""
+        """Until when the first plan may have to wait; None: it need not wait."""
         if self._is_over or self._began_at is None:
             return None
         due = self._began_at + self._cache.fleet().spec.health.unready_seconds
@@ -66,7 +66,7 @@ class Arrivals:
         return None
 
     def is_waiting(self) -> bool:
-        """Whether what runs may not all be known yet."""
+        """Whether the hub may not know yet all that runs."""
         return not self._is_over and (self._began_at is None or self.waits_until() is not None)
 
     def _missing(self) -> bool:
@@ -82,6 +82,6 @@ class Arrivals:
         if self._is_over or stored is None:
             return
         spec = _decode(stored.raw).spec
-        # An agent of this process may have reported before everything was read.
+        # An agent in this process may have reported before the cache was complete.
         if self._began_at is not None or spec.seen_at.timestamp() >= self._started_at:
             self._heard.add(spec.cluster)

@@ -1,9 +1,9 @@
-"""What of a plan the breakers let through.
+"""Which steps of a plan the breakers allow.
 
-An open breaker is known to the core, which then plans nothing of its sort. Between the step that
-opens it and the moment at which the core knows, and within one plan, it is asked here: steps that
-serve one workload are let through together while the breaker is closed, and so it is passed by no
-more than what one workload needs. Whoever counts on a victim that stays has to stay as well.
+The core plans no steps that an open breaker forbids. It learns of an open breaker with a delay, so
+the breakers are checked here as well, also within one plan. The steps that serve one workload are
+allowed together while the breaker is closed, so its limit is exceeded by at most the steps of one
+workload. If a victim is not preempted, the claims that wait for it are refused too.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from fairway.api.fleet import Breakers as Limits
 from fairway.controllers.breakers import Breakers, Name
 from fairway.core.plan import Admit, Move, Preempt, Provision, Step
 
-# The price of an hour of one node of a pool, by cluster and pool; in nanos.
+# The hourly price of one node of a pool, by cluster and pool; in nanos.
 PriceOf = Callable[[str, str], int]
 
 
 @dataclass(slots=True, kw_only=True)
 class Restrained:
-    """Steps that may be carried out, and workloads whose steps may not, with the breaker."""
+    """Steps that are allowed, and workloads whose steps are refused, with the open breaker."""
 
     steps: tuple[Step, ...] = ()
     refused: dict[str, Name] = field(default_factory=dict)
@@ -36,10 +36,10 @@ def restrain(
     now: float,
     price_of: PriceOf,
 ) -> Restrained:
-    """What may be carried out of steps that are dealt by the workload which they serve."""
+    """The steps that are allowed; each deal has the steps that serve one workload."""
     result = Restrained()
     kept: list[Step] = []
-    staying: dict[str, Name] = {}  # victims that were not let go
+    staying: dict[str, Name] = {}  # victims that are not preempted
     for deal in deals:
         costs = list(_costs(deal, price_of))
         stopped = next((name for name, _ in costs if breakers.is_open(name, limits, now)), None)
@@ -64,7 +64,7 @@ def _awaited(deal: Sequence[Step]) -> Iterator[str]:
 def count_steps(
     steps: Sequence[Step], written: Sequence[Step], price_of: PriceOf
 ) -> Iterator[tuple[Name, int]]:
-    """What is counted of steps that were written; nodes come with the claim that asks for them."""
+    """What written steps add to the breakers; nodes count with the claim that asks for them."""
     claimed = {step.workload for step in written if isinstance(step, Admit)}
     provisions = [
         step for step in steps if isinstance(step, Provision) and step.workload in claimed

@@ -1,7 +1,7 @@
-"""Steps of a plan as statuses of workloads: one decision is one write, of this.
+"""Turns steps of a plan into statuses of workloads: one decision is one status write.
 
-Pure functions of a workload as it is and of what was decided. What a workload leaves is charged
-until it is confirmed gone, so every placement that a step takes away goes to `releasing`.
+Pure functions of a workload and a step. What a workload leaves is charged until it is confirmed
+gone, so every placement that a step takes away moves to `releasing`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SUMMARY_MOST = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What holds for all steps of a batch."""
+    """Values that all steps of a batch share."""
 
     now: float
     term: int
@@ -49,7 +49,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """One that must be gone first: which incarnation, and the last attempt of it that must be."""
+    """A victim that must be gone first: its UID, and the last attempt that must be gone."""
 
     uid: str
     attempt: int
@@ -62,14 +62,14 @@ def take_claim(
     context: Context,
     leaving: Mapping[str, Leaving] | None = None,
 ) -> WorkloadStatus:
-    """The workload gets its claim, or more or less of it.
+    """The workload gets a claim, or its claim grows or shrinks.
 
-    `leaving` has those that must be gone first.
+    `leaving` has the workloads that must be gone first.
     """
     status = workload.status
     before = status.claim
     attempt = before.attempt if before else last_attempt(status) + 1
-    # What stays where it is keeps its attempt, so that nothing there is made anew.
+    # A placement that stays in its cluster keeps its attempt, so its pods are not restarted.
     kept = (
         {placement.cluster: placement.attempt for placement in before.placements} if before else {}
     )
@@ -124,8 +124,7 @@ def take_claim(
 def _ask(
     before: Claim | None, placements: Sequence[Placement], provisions: Sequence[plan.Provision]
 ) -> dict[tuple[str, str], int]:
-    """Nodes that the claim asks of pools in all: who asks for more has still asked for the rest,
-    where it stays with what it asked for."""
+    """Nodes requested from pools: new ones, and earlier ones in clusters that the claim keeps."""
     stays = {placement.cluster for placement in placements}
     stays &= {placement.cluster for placement in before.placements} if before else set()
     result: dict[tuple[str, str], int] = {}
@@ -141,7 +140,7 @@ def _ask(
 def preempt(
     workload: Workload, step: plan.Preempt, context: Context, *, by_uid: str
 ) -> WorkloadStatus:
-    """The workload loses its claim to another, which has a UID, and gets a receipt."""
+    """The workload loses its claim to the one with `by_uid`, and gets a receipt in its history."""
     status = workload.status
     assert status.claim is not None, "only what holds a claim can be preempted"
     claim = status.claim
@@ -177,10 +176,10 @@ def preempt(
 
 
 def move(workload: Workload, step: plan.Move, context: Context) -> WorkloadStatus:
-    """Some replicas of a running workload go elsewhere.
+    """Some replicas of a running workload move to another cluster.
 
-    Where they may run in both places for a while, those of the old one go when the new are ready;
-    else the new start when the old are gone.
+    The old replicas stop once the new ones are ready. If the step stops first, the new replicas
+    start once the old ones are gone.
     """
     status = workload.status
     assert status.claim is not None, "only what runs can move"
@@ -220,7 +219,7 @@ def move(workload: Workload, step: plan.Move, context: Context) -> WorkloadStatu
 
 
 def reserve(workload: Workload, other: plan.Reservation | None, context: Context) -> WorkloadStatus:
-    """The workload holds a place while it waits, or gives it up."""
+    """The waiting workload gets a reservation, or gives it up."""
     before = workload.status.reservation
     if other is None:
         return replace(workload.status, reservation=None)
@@ -236,7 +235,7 @@ def reserve(workload: Workload, other: plan.Reservation | None, context: Context
 
 
 def last_attempt(status: WorkloadStatus) -> int:
-    """The highest attempt there ever was."""
+    """The highest attempt so far."""
     known = [attempt.attempt for attempt in status.history]
     known.extend(placement.attempt for placement in status.releasing)
     if status.claim is not None:
@@ -245,7 +244,7 @@ def last_attempt(status: WorkloadStatus) -> int:
 
 
 def placement_of(placed: model.Placed, attempt: int) -> Placement:
-    """What the core placed in one cluster, in the form of the API."""
+    """A placement of the core in one cluster, as an API type."""
     return Placement(
         cluster=placed.cluster,
         group=placed.group,
@@ -282,9 +281,9 @@ def summary_of(placements: Sequence[Placement]) -> str:
 
 
 def _taken_away(before: Sequence[Placement], after: Sequence[Placement]) -> Iterator[Placement]:
-    """What the placements before have more than those after, cluster by cluster.
+    """The pods that the earlier placements have and the later ones lack, by cluster.
 
-    Tasks that are not placed any more have ended; only pods that are asked to go are listed.
+    Tasks that are no longer placed have ended, so they are left out: only pods to stop are listed.
     """
     now = {placement.cluster: placement for placement in after}
     for old in before:
@@ -310,7 +309,7 @@ def _scale(placement: Placement, part: int, whole: int) -> Placement:
 
 
 def _deadline(workload: Workload, context: Context) -> datetime | None:
-    """When a gang that is not ready goes back to its queue; services may fill slowly."""
+    """When a gang that is not ready goes back to its queue; services may start gradually."""
     if workload.spec.mode != "Gang":
         return None
     gang = workload.spec.gang
@@ -327,7 +326,7 @@ def _ran(claim: Claim, context: Context) -> int:
 
 
 def _mention(key: str, uid: str, to: Workload) -> WorkloadMention:
-    """A workload as the status of another tells of it."""
+    """A reference to a workload in the status of `to`; to another namespace by UID alone."""
     namespace, name = namespace_and_name(key)
     if namespace != to.metadata.namespace:
         return WorkloadMention(uid=uid)

@@ -1,9 +1,9 @@
-"""Committing: what was planned is written, each decision against the version that it saw.
+"""Commits a plan: writes each decision against the version of the workload that it saw.
 
-A batch first advances the leader's term. All victims go before any claim: not only those for whom
-they yield count on what they leave, but whoever was decided after. So a hub that crashes amid a
-batch has never claimed what nobody gives up. What cannot be written, because somebody else was
-first, is left out, with all that may count on it, and planned again from what is there now.
+The leader's term advances before each batch. All victims are written before any claim, since every
+later decision of the plan may use the room that they leave. So a hub that crashes within a batch
+never leaves a claim on room that no victim gives up. A decision that conflicts with another write
+is dropped, with all that may depend on it, and planned again from the current state.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fairway.store.mirrors import Name
 _log = logging.getLogger(__name__)
 
 BY_SCHEDULER = Write(user="system:fairway", manager="fairway-scheduler")
-_WIDTH = 64  # writes under way at a time
+_WIDTH = 64  # concurrent writes
 _TRIES_MOST = 3
 _STATUS_FIELDS = frozenset(other.encode_name for other in fields(WorkloadStatus))
 
@@ -41,17 +41,18 @@ MakeStatus = Callable[[Workload], WorkloadStatus]
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a batch.
+    """The result of a batch.
 
-    Of those refused, some were changed, and are heard of in a moment. Where a write failed, only
-    the store can tell whether it was carried out: the answer alone may have been lost.
+    Of the refused workloads, those in `awaited` have changed: the watch will deliver them soon. For
+    those in `unsure` the write failed and only the store knows whether it took effect, since just
+    the answer may have been lost.
     """
 
     written: list[Step] = field(default_factory=list)
     stored: dict[Name, Stored] = field(default_factory=dict)  # workloads as they were written
     refused: dict[str, str] = field(default_factory=dict)  # workload -> why
     awaited: set[str] = field(default_factory=set)
-    unsure: dict[str, str] = field(default_factory=dict)  # workload -> version that was seen
+    unsure: dict[str, str] = field(default_factory=dict)  # workload -> version seen
 
 
 class Committer:
@@ -63,14 +64,14 @@ class Committer:
         latest: Callable[[Name], Stored | None],
         is_leader: Callable[[], bool],
     ) -> None:
-        """`latest` finds a workload as it was told of, or written since."""
+        """`latest` returns a workload as the watch delivered it, or as it was written since."""
         self._store = store
         self._latest = latest
         self._is_leader = is_leader
         self._width = asyncio.Semaphore(_WIDTH)
 
     async def commit(self, planned: Planned, context: Context) -> Outcome:
-        """Writes what still holds; the rest is refused, with reasons."""
+        """Writes the decisions that still hold; refuses the others, with reasons."""
         outcome = Outcome()
         deals = await self._with_finalizers(deals_of(planned.steps), planned, outcome)
         deals = await self._with_victims_gone(deals, context, outcome)
@@ -85,10 +86,10 @@ class Committer:
     async def _with_finalizers(
         self, deals: Sequence[Sequence[Step]], planned: Planned, outcome: Outcome
     ) -> Sequence[Sequence[Step]]:
-        """The deals whose workloads have the finalizer; others get it, and a claim next time.
+        """The deals whose workloads have the finalizer; the others get it now, and a claim later.
 
-        A claim must be the very next version after the one that was seen: were there one between
-        them, who plans would for a moment see a workload that holds nothing.
+        A claim must be the very next version after the one seen. With a version between them, the
+        planner would for a moment see a workload that holds nothing.
         """
         missing = {
             position: body
@@ -113,7 +114,7 @@ class Committer:
         return kept
 
     def _unkept(self, deal: Sequence[Step], planned: Planned) -> JsonObject | None:
-        """The workload that is to be claimed for, if it could vanish while it holds something."""
+        """The workload that a deal admits, if it lacks the finalizer and so could vanish."""
         for step in deal:
             if isinstance(step, Admit):
                 stored = self._latest(namespace_and_name(step.workload))
@@ -139,7 +140,7 @@ class Committer:
     async def _with_victims_gone(
         self, deals: Sequence[Sequence[Step]], context: Context, outcome: Outcome
     ) -> Sequence[Sequence[Step]]:
-        """Writes all victims; the deals up to the first that misses one of its own."""
+        """Writes all victims; returns the deals before the first one that misses a victim."""
         async with asyncio.TaskGroup() as tasks:
             written = [
                 [
@@ -159,7 +160,7 @@ class Committer:
     async def _commit_deal(
         self, deal: Sequence[Step], planned: Planned, context: Context, outcome: Outcome
     ) -> None:
-        """All steps for one workload, whose victims have been told to go."""
+        """Writes all steps for one workload; its victims are already preempted."""
         provisions = [step for step in deal if isinstance(step, Provision)]
         moves = [step for step in deal if isinstance(step, Move)]
         for step in deal:
@@ -170,17 +171,17 @@ class Committer:
                 case Move() if step is moves[0]:
                     make = _move(moves, context)
                 case Move():
-                    outcome.written.append(step)  # with the first
+                    outcome.written.append(step)  # written with the first
                     continue
                 case Preempt() | Provision():
-                    continue  # done before, and part of the claim that follows
+                    continue  # victims are written, and provisions are part of the claim
             if not await self._commit_one(step.workload, make, planned, outcome):
                 _refuse(deal, outcome)
                 return
             outcome.written.append(step)
 
     def _leaving(self, step: Admit, outcome: Outcome) -> dict[str, claims.Leaving]:
-        """Those that must be gone before a claim can run."""
+        """The workloads that must be gone before a claim can run."""
         result: dict[str, claims.Leaving] = {}
         for key in step.waits_for:
             name = namespace_and_name(key)
@@ -196,7 +197,7 @@ class Committer:
     async def _commit_one(
         self, key: str, make: MakeStatus, planned: Planned, outcome: Outcome
     ) -> bool:
-        """Writes one workload's status, if it is still the one that was seen."""
+        """Writes the status of one workload, if it is still at the version seen."""
         body = self._seen(key, planned)
         if body is None:
             outcome.refused[key] = "it changed meanwhile"
@@ -211,7 +212,7 @@ class Committer:
         return True
 
     def _seen(self, key: str, planned: Planned) -> JsonObject | None:
-        """A workload, if it is still the one that was seen when it was decided on."""
+        """A workload, if it is still at the version that the decision saw."""
         stored = self._latest(namespace_and_name(key))
         body = stored.object() if stored else None
         if body is None or body["metadata"]["resourceVersion"] != planned.versions.get(key):
@@ -219,7 +220,7 @@ class Committer:
         return body
 
     async def _preempt(self, step: Preempt, context: Context, outcome: Outcome) -> bool:
-        """Takes a victim's claim; tried again if only its status moved on meanwhile."""
+        """Takes the claim of a victim; retries on a conflict while it holds the same attempt."""
         name = namespace_and_name(step.workload)
         stored = self._latest(name)
         body = stored.object() if stored else None
@@ -242,7 +243,7 @@ class Committer:
     async def _is_preempted(
         self, body: JsonObject, step: Preempt, context: Context, outcome: Outcome
     ) -> bool:
-        """Takes a victim's claim, unless somebody else has changed it."""
+        """Takes the claim of a victim; False on a conflict."""
         by = self._latest(namespace_and_name(step.for_))
         uid = _decode_head(by.raw).metadata.uid if by is not None else ""
 
@@ -264,7 +265,7 @@ class Committer:
 
     async def _write(self, body: JsonObject, make: MakeStatus, outcome: Outcome) -> None:
         async with self._width:
-            if not self._is_leader():  # it may have stood still since the batch began
+            if not self._is_leader():  # the process may have been paused since the batch began
                 raise Unavailable("another replica may lead by now")
             status = make(codec.decode(body, Workload))
             stored = await write_status(self._store, body, status, BY_SCHEDULER)
@@ -272,7 +273,7 @@ class Committer:
         outcome.stored[metadata["namespace"], metadata["name"]] = stored
 
     async def _with_finalizer(self, body: JsonObject) -> None:
-        """A workload that was made without it, by hand, gets the finalizer before a claim."""
+        """Adds the finalizer to a workload that was created without it, before it gets a claim."""
         metadata = body["metadata"]
         change = {
             "metadata": {
@@ -307,8 +308,7 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def head_of(stored: Stored) -> JsonObject:
-    """As much of a workload as writing its status takes: which one it is, at which version, and
-    what of its status this hub does not know."""
+    """What a status write needs: identity, version, and status fields unknown to this hub."""
     head = _decode_head(stored.raw)
     return {
         "apiVersion": head.api_version,
@@ -330,7 +330,7 @@ def head_of(stored: Stored) -> JsonObject:
 async def write_status(
     store: Store, body: JsonObject, status: WorkloadStatus, write: Write
 ) -> Stored:
-    """Writes a workload's status; what a newer version of the hub keeps there stays."""
+    """Writes the status of a workload; keeps status fields of a newer version of the hub."""
     unknown = {
         key: value for key, value in (body.get("status") or {}).items() if key not in _STATUS_FIELDS
     }
@@ -345,7 +345,7 @@ async def write_status(
 
 
 def deals_of(steps: Sequence[Step]) -> list[list[Step]]:
-    """Steps that belong together: those that serve one workload, in their order."""
+    """Groups steps by the workload that they serve, in order; each group is a deal."""
     deals: dict[str, list[Step]] = {}
     for step in steps:
         served = step.for_ if isinstance(step, Preempt) else step.workload
@@ -368,7 +368,7 @@ def _admit(
 
 
 def _move(moves: Sequence[Move], context: Context) -> MakeStatus:
-    """All moves of a workload, one after the other, in one write."""
+    """All moves of a workload, in order, in one write."""
 
     def make(workload: Workload) -> WorkloadStatus:
         for step in moves:

@@ -1,7 +1,7 @@
-"""What is ahead: the first expected starts of each queue, and whom room is kept for.
+"""The first expected starts of each queue, and the workloads that hold a reservation.
 
-Worked out by the planner, which decides nothing meanwhile; so it is bounded by how much one look
-takes in: the more there is, the fewer plans are made ahead, and past a size none is.
+The planner computes them, and decides nothing meanwhile. So the cost is bounded: the larger the
+fleet, the fewer plans are made ahead; above a certain size none is.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from fairway.core.forecast.starts import first_starts
 from fairway.core.model import PlacedPods, Workload, unit_nanos
 from fairway.core.snapshot import Facts
 
-_DEPTH_MOST: Final = 5  # of each queue
-_HEADS_MOST: Final = 60  # of all queues together, as far as one of each allows
+_DEPTH_MOST: Final = 5  # per queue
+_HEADS_MOST: Final = 60  # of all queues together, but at least one per queue
 _PLANS_MOST: Final = 24
-_PLANS_LEAST: Final = 2  # with fewer, nobody starts but who starts now
-_LOOKS_MOST: Final = 60_000  # at workloads and nodes, over all plans
+_PLANS_LEAST: Final = 2  # one plan shows only the workloads that start now
+_LOOKS_MOST: Final = 60_000  # workloads and nodes, summed over all plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ahead:
-    """A start that is expected, in one place."""
+    """An expected start in one cluster, of one flavor."""
 
     workload: str
     queue: str
     cluster: str
     flavor: str
     gpus: int  # thousandths
-    start: float | None  # None: room is kept, and when it starts is not known
+    start: float | None  # None: it holds a reservation, and its start is not known
     until: float | None = None
     is_reserved: bool = False
 
@@ -102,7 +102,7 @@ def _reserve(workload: Workload) -> Ahead:
 
 
 def _gpus_by_flavor(pods: tuple[PlacedPods, ...]) -> dict[str, int]:
-    """Thousandths of accelerators, by the flavor that they are of."""
+    """Thousandths of accelerators, by flavor."""
     result: dict[str, int] = {}
     for pod in pods:
         flavor = flavor_of(pod.flavors)

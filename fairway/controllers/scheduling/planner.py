@@ -1,8 +1,8 @@
-"""How the planner is reached: inline, or in a child process.
+"""Calls to the planner: inline, or in a child process.
 
-A plan of 100,000 workloads takes seconds of a processor. In production it takes them from another
-process, so that the API stays quick; on virtual time, and wherever everything must happen in one
-thread, the same state machine is called in place.
+A plan of 100,000 workloads takes seconds of CPU time. In production the planner runs in another
+process, so that the API stays responsive. On virtual time, and wherever everything must run in one
+thread, the same state machine is called inline.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _END_SECONDS = 5.0
 
 
 class PlannerLost(Exception):
-    """The planner's process has ended; another one must be fed from the beginning."""
+    """The planner process has ended; a new one must be fed from the beginning."""
 
 
 class PlannerFault(Exception):
-    """The planner failed at a call; it says where, and what it knows is not to be counted on."""
+    """A call to the planner failed; has the traceback. Its state can no longer be trusted."""
 
 
 class Planner(Protocol):
-    """What the scheduler asks for; see `Planning`."""
+    """The calls that the scheduler makes; see `Planning`."""
 
     async def feed(self, events: Sequence[Fed]) -> None: ...
 
@@ -45,7 +45,7 @@ class Planner(Protocol):
 
 
 class InlinePlanner:
-    """The state machine, called in place."""
+    """The state machine, called inline."""
 
     def __init__(self, planning: Planning | None = None) -> None:
         self._planning = planning or Planning()
@@ -67,9 +67,9 @@ class InlinePlanner:
 
 
 class ProcessPlanner:
-    """The state machine in a child process, by messages over its standard streams.
+    """The state machine in a child process, called by messages over its standard streams.
 
-    Calls are answered in order, one at a time. The child ends when its input does, so it never
+    Calls are answered in order, one at a time. The child exits when its input ends, so it never
     outlives the hub.
     """
 
@@ -102,8 +102,10 @@ class ProcessPlanner:
             await process.wait()
 
     async def _call(self, method: str, *arguments: Any) -> Any:
-        """Asks, and reads the answer even if whoever asks is cancelled meanwhile: what is left in
-        the pipe would be taken for the answer to the next call."""
+        """Calls the child, and reads the answer even if the caller is cancelled.
+
+        An answer left in the pipe would be taken for that of the next call.
+        """
         exchange = asyncio.ensure_future(self._exchange(method, arguments))
         exchange.add_done_callback(_look_at_fault)
         is_fault, value = await asyncio.shield(exchange)
@@ -133,6 +135,6 @@ class ProcessPlanner:
 
 
 def _look_at_fault(exchange: asyncio.Future[tuple[bool, Any]]) -> None:
-    """A fault that nobody waits for any more is no surprise: the next who asks has it too."""
+    """Marks a fault as seen if its caller was cancelled: the next call gets it too."""
     if not exchange.cancelled():
         exchange.exception()

@@ -1,8 +1,7 @@
-"""Planning: the view, the cursor and the core, as a state machine that is fed and asked.
+"""Planning: a state machine of the view, the cursor and the core.
 
-It does no I/O and knows no clock: what it answers hangs on what it was fed and asked, in this
-order, and on nothing else. So it can live in another process, and its whole history can be replayed
-from a record of its calls.
+It does no I/O and has no clock: its answers depend only on its calls and their order. So it can run
+in another process, and its whole history can be replayed from a record of its calls.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from fairway.core.plan import Admit, Plan, Reservation, Step
 from fairway.core.snapshot import Snapshot
 from fairway.view.view import View
 
-_CODES_MOST = 2_000  # changed codes that are told with one part of a plan
-_CHECK_EVERY = 50  # plans with steps, of which one is checked
-_CHECKED_WORKLOADS_MOST = 5_000  # in a fleet whose plans are checked
-_AGAIN_SECONDS = 30.0  # run times grow and shares fade: who waits is looked at again by then
+_CODES_MOST = 2_000  # changed codes in one part of a plan
+_CHECK_EVERY = 50  # one plan in this number is checked, of those with steps
+_CHECKED_WORKLOADS_MOST = 5_000  # plans of larger fleets are not checked
+_AGAIN_SECONDS = 30.0  # run times grow and past usage decays: waiting workloads are planned again
 
-# Services that are away from home are remembered from the first plan on.
+# Services away from home are remembered from the first plan on.
 _BEGINNING = Cursor(homeward=Homeward())
 
 _decode = msgspec.json.Decoder().decode
 
 
 class Fed(msgspec.Struct, frozen=True):
-    """An object that was made or changed, or is gone; as the store has or last had it."""
+    """An object that was created, changed or removed; as the store has it or last had it."""
 
     raw: bytes
     is_removed: bool = False
@@ -45,7 +44,10 @@ class Fed(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """An object that cannot be read; what it said before counts where something hangs on it."""
+    """An object that cannot be decoded.
+
+    Its last good version still counts, unless it is a workload that holds nothing.
+    """
 
     kind: str
     namespace: str
@@ -59,7 +61,7 @@ class Planned:
 
     now: float
     steps: tuple[Step, ...] = ()
-    # Reservations that changed: whom they are for -> what is held, or nothing any more.
+    # Reservations that changed, by workload; None: it is given up.
     reservations: Mapping[str, Reservation | None] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=dict)  # why workloads wait, where it changed
     queues: Mapping[str, str] = field(default_factory=dict)  # of the workloads in the steps
@@ -68,25 +70,25 @@ class Planned:
     choices: tuple[Mapping[str, Any], ...] = ()
     set_aside: tuple[SetAside, ...] = ()  # since the last part
     waiting: int = 0
-    faults: tuple[str, ...] | None = None  # rules that it breaks; None: it was not checked
-    is_done: bool = True  # nothing more to decide until something happens
-    wake_at: float | None = None  # when time alone may change the answer
+    faults: tuple[str, ...] | None = None  # invariants that it breaks; None: not checked
+    is_done: bool = True  # nothing more to decide until an event or `wake_at`
+    wake_at: float | None = None  # when time alone may change a decision
 
 
 class Planning:
-    """Keeps the view, and plans part by part."""
+    """Holds the view, and plans in parts."""
 
     def __init__(self, check_every: int = _CHECK_EVERY) -> None:
         self._check_every = check_every
-        self._unchecked = 0  # plans with steps since the last that was checked
+        self._unchecked = 0  # plans with steps since the last one checked
         self._view = View()
         self._notice = Notice()
-        self._cursor: Cursor | None = None  # of the plan that goes on; None: none does
-        self._settled = _BEGINNING  # what was set aside when the last whole plan ended
+        self._cursor: Cursor | None = None  # of the plan under way; None: none is
+        self._settled = _BEGINNING  # the cursor with which the last plan ended
         self._codes: dict[str, str] = {}
         self._versions: dict[str, str] = {}  # of workloads, as fed
-        self._looked_at = 0.0  # when the last plan over everybody began
-        self._set_aside: dict[tuple[str, str, str], SetAside] = {}  # that nobody was told of yet
+        self._looked_at = 0.0  # when the last plan of all workloads began
+        self._set_aside: dict[tuple[str, str, str], SetAside] = {}  # not yet reported
 
     def feed(self, events: Iterable[Fed]) -> None:
         for event in events:
@@ -107,7 +109,7 @@ class Planning:
             self._remember(plain, is_removed=is_removed)
 
     def _put_aside(self, plain: Mapping[str, Any], fault: str) -> None:
-        """One object that cannot be read must not keep all the others from being planned."""
+        """An object that cannot be decoded must not block planning of the others."""
         metadata = plain["metadata"]
         set_aside = SetAside(
             kind=str(plain.get("kind", "")),
@@ -117,7 +119,7 @@ class Planning:
         )
         self._set_aside[set_aside.kind, set_aside.namespace, set_aside.name] = set_aside
         if set_aside.kind == "Workload" and not self._notice.holds(plain):
-            self._take(plain, is_removed=True)  # what it waited for cannot be written into it
+            self._take(plain, is_removed=True)  # a claim could not be written to it
 
     def _remember(self, workload: Mapping[str, Any], *, is_removed: bool) -> None:
         metadata = workload["metadata"]
@@ -127,20 +129,20 @@ class Planning:
         else:
             self._versions[key] = metadata["resourceVersion"]
         if is_removed or (workload.get("status") or {}).get("phase") not in (None, "Waiting"):
-            self._codes.pop(key, None)  # told anew, should it wait again
+            self._codes.pop(key, None)  # reported again if it waits again
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Decisions that could not be written: the workloads are as the store says."""
+        """Drops decisions that were not written: the workloads are again as the store has them."""
         for key in keys:
             self._view.forget(key)
             self._notice.woken.add(key)
         self._notice.is_freed = True
 
     def plan(self, now: float, budget: int) -> Planned:
-        """The next part: a few decisions, over everybody or over those who have just come."""
+        """The next part: up to `budget` decisions, on all workloads or on the woken ones."""
         self._ring(now)
         if self._cursor is None and not self._notice.is_freed and not self._notice.woken:
-            # Most events, such as reports, decide nothing: they are read with the next that does.
+            # Most events, such as reports, trigger no plan: the next plan sees them.
             return self._nothing(now)
         snapshot = self._view.snapshot(now)
         cursor = self._next_cursor(snapshot.facts.workloads)
@@ -159,7 +161,7 @@ class Planning:
         return planned
 
     def _faults(self, plan: Plan, snapshot: Snapshot) -> tuple[str, ...] | None:
-        """The rules that a plan breaks; one of many is looked at, and none of a fleet too large."""
+        """The invariants that a plan breaks; checks a sample, and none of a large fleet."""
         if not plan.steps:
             return None
         self._unchecked += 1
@@ -174,9 +176,9 @@ class Planning:
         return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at())
 
     def _ring(self, now: float) -> None:
-        """Wakes those whose moment has come; and everybody who waits, once in a while."""
+        """Wakes workloads whose timer is due, and from time to time all that wait."""
         self._notice.ring(now)
-        self._looked_at = min(self._looked_at, now)  # should the time have been set back
+        self._looked_at = min(self._looked_at, now)  # in case the clock was set back
         if self._codes and now >= self._looked_at + _AGAIN_SECONDS:
             self._notice.is_freed = True
         home_at = self._home_at()
@@ -184,14 +186,14 @@ class Planning:
             self._notice.is_freed = True
 
     def _home_at(self) -> float | None:
-        """When services may come home."""
+        """When services may move back home."""
         return self._settled.homeward.look_at if self._settled.homeward else None
 
     def _next_cursor(self, workloads: Mapping[str, Any]) -> Cursor | None:
-        """Where to go on: with the plan that is under way, with all, or with who has come.
+        """Where to continue: the plan under way, a new one of all workloads, or the woken ones.
 
-        A plan that began is brought to its end whatever is freed meanwhile, else who is last in
-        order would never be looked at.
+        A plan under way is completed even if something is freed meanwhile; otherwise the last
+        workloads in order might never get their turn.
         """
         notice = self._notice
         if self._cursor is not None:
@@ -235,7 +237,7 @@ class Planning:
         return min(moments, default=None)
 
     def _changed_codes(self, plan: Plan) -> dict[str, str]:
-        """Why workloads wait, as codes, where they are not what was told before."""
+        """The codes for why workloads wait, where they differ from those last reported."""
         changed: dict[str, str] = {}
         for step in plan.steps:
             self._codes.pop(step.workload, None)
@@ -248,12 +250,12 @@ class Planning:
         return changed
 
     def ask(self, question: Question[T], now: float) -> T:
-        """Answers a question; nothing is decided meanwhile."""
+        """Answers a question; decides nothing."""
         return question.answer(self._view, now)
 
 
 def _changed_reservations(plan: Plan, snapshot: Snapshot) -> dict[str, Reservation | None]:
-    """Reservations that are not what the workloads say; those of who is admitted go by itself."""
+    """Reservations that differ from the workloads' statuses; an admission clears its own."""
     admitted = {step.workload for step in plan.steps if isinstance(step, Admit)}
     held = {reservation.workload: reservation for reservation in plan.reservations}
     changed: dict[str, Reservation | None] = {}

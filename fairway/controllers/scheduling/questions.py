@@ -1,7 +1,7 @@
-"""Questions to the planner: each is a value that says how it is answered from the view.
+"""Questions to the planner: each is a value that knows how to answer itself from the view.
 
-A question travels to the planner's process as it is, and its answer comes back. Who has one more
-thing to ask writes one more class here.
+A question is sent to the planner process as it is, and its answer comes back. A new question is a
+new class here.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from fairway.core.snapshot import Snapshot
 from fairway.view.clusters import SHADOWED
 from fairway.view.view import View
 
-_SHADOW_MOST = 1_000  # decisions of one look at what shadowed clusters would get
+_SHADOW_MOST = 1_000  # decisions when planning with shadowed clusters
 
 T = TypeVar("T")
 
 
 class Question(ABC, Generic[T]):
-    """Something to be known of the fleet as it is now."""
+    """A query on the current state of the fleet."""
 
     __slots__ = ()
 
     @abstractmethod
     def answer(self, view: View, now: float) -> T:
-        """The answer, which changes nothing."""
+        """The answer; changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explain(Question[ExplanationOf | None]):
-    """Why a workload waits and what would let it start; None where nothing is to be decided."""
+    """Why a workload waits and what would let it start; None if it is over or unknown."""
 
     key: str
 
@@ -53,7 +53,7 @@ class Explain(Question[ExplanationOf | None]):
 
 @dataclass(frozen=True, slots=True)
 class Standings(Question[list[QueueState]]):
-    """How every queue stands."""
+    """The state of every queue."""
 
     def answer(self, view: View, now: float) -> list[QueueState]:
         return standings(view.snapshot(now))
@@ -61,7 +61,7 @@ class Standings(Question[list[QueueState]]):
 
 @dataclass(frozen=True, slots=True)
 class IdleNodes(Question[list[Idle]]):
-    """Nodes of elastic pools on which nothing is, the first to go first."""
+    """Idle nodes of elastic pools, in the order in which to give them back."""
 
     def answer(self, view: View, now: float) -> list[Idle]:
         return list(idle_nodes(view.snapshot(now)))
@@ -77,7 +77,7 @@ class Supplies(Question[dict[ClusterFlavor, int]]):
 
 @dataclass(frozen=True, slots=True)
 class ExpectedStarts(Question[list[Ahead]]):
-    """Which workloads are expected to start next, and where."""
+    """The workloads that are expected to start next, and where."""
 
     def answer(self, view: View, now: float) -> list[Ahead]:
         return ahead(view.facts(now))
@@ -85,7 +85,7 @@ class ExpectedStarts(Question[list[Ahead]]):
 
 @dataclass(frozen=True, slots=True)
 class Samples(Question[Gauges]):
-    """What a history keeps of the fleet."""
+    """A sample of the fleet for the history."""
 
     def answer(self, view: View, now: float) -> Gauges:
         return gauges(view.snapshot(now))
@@ -93,7 +93,7 @@ class Samples(Question[Gauges]):
 
 @dataclass(frozen=True, slots=True)
 class Shadow(Question[dict[str, list[str]]]):
-    """Which waiting workloads would get something in clusters that are only shadowed."""
+    """Which waiting workloads would be placed in shadowed clusters, by cluster."""
 
     def answer(self, view: View, now: float) -> dict[str, list[str]]:
         facts = view.facts(now)

@@ -1,10 +1,11 @@
-"""Recording: what the planner was fed and asked, so that every decision can be replayed.
+"""Records the calls to the planner, so that every decision can be replayed.
 
-The planner is a state machine; a record of its calls from its first on is all it takes to make it
-decide the same again. A record comes in segments. Each begins with a planner that knows nothing and
-is fed everything, so any segment can be replayed alone, and the oldest can be dropped.
+The planner is a state machine: a record of all its calls is enough to reproduce its decisions. A
+record consists of segments. Each begins with an empty planner that is fed all objects, so any
+segment can be replayed alone, and the oldest can be dropped.
 
-An entry is a line of JSON. Answers are kept with their calls, so a replay says where it differs.
+An entry is a line of JSON. Plans are recorded with their answers, so a replay shows where it
+differs.
 """
 
 from __future__ import annotations
@@ -21,33 +22,33 @@ from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
 from fairway.controllers.scheduling.questions import Question, T
 
-_STEPS_MOST = 20_000  # kept in memory for whoever asks what was decided lately
+_STEPS_MOST = 20_000  # kept in memory, to show recent decisions
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
 class Sink(Protocol):
-    """Where a record goes."""
+    """Where a record is written to."""
 
     def begin(self) -> None:
-        """Begins a segment; the oldest may be dropped."""
+        """Begins a segment; may drop the oldest."""
         ...
 
     def write(self, entry: bytes) -> None: ...
 
     def fed(self) -> None:
-        """All that is there has been written; what comes now is what happens."""
+        """The segment has the initial state; later entries are new events."""
         ...
 
     @property
     def is_full(self) -> bool:
-        """Whether the segment is long enough for another to begin."""
+        """Whether the segment is long enough to begin another."""
         ...
 
 
 class NoSink:
-    """Nothing is recorded."""
+    """Records nothing."""
 
     is_full = False
 
@@ -68,20 +69,20 @@ class RecordingPlanner:
         self._make = make
         self._sink = sink
         self._planner = make()
-        # Calls are recorded in the order in which the planner takes them, whoever makes them.
+        # Calls are recorded in the order in which the planner takes them.
         self._calling = asyncio.Lock()
         self.decisions: deque[dict[str, Any]] = deque()
-        self._steps = 0  # in these decisions
-        self._is_begun = False  # a segment, of which all is fed and the first plan is yet to come
+        self._steps = 0  # in `decisions`
+        self._is_begun = False  # whether the segment has its first plan
         sink.begin()
 
     @property
     def wants_restart(self) -> bool:
-        """Whether a new segment should begin, which takes everything to be fed again."""
+        """Whether a new segment should begin, for which all objects are fed again."""
         return self._sink.is_full
 
     async def restart(self, everything: Callable[[], Sequence[Fed]], most: int) -> None:
-        """Begins a segment, with a planner that is fed everything anew, `most` at a time."""
+        """Begins a segment with a new planner that is fed everything, `most` events at a time."""
         async with self._calling:
             await self._planner.close()
             self._planner = self._make()
@@ -92,7 +93,7 @@ class RecordingPlanner:
                 await self._feed(events[start : start + most])
 
     async def feed(self, take: Callable[[], Sequence[Fed]]) -> None:
-        """Feeds what `take` gives once it is this call's turn."""
+        """Feeds what `take` returns once it is this call's turn."""
         async with self._calling:
             await self._feed(take())
 
@@ -122,8 +123,7 @@ class RecordingPlanner:
         return planned
 
     def take_back(self, workloads: Collection[str], now: float) -> None:
-        """Decisions made at `now` that were not written: nobody is told of them. The record has
-        them, since the planner made them."""
+        """Removes unwritten decisions of `now` from `decisions`; the record keeps them."""
         if not self.decisions or self.decisions[-1]["now"] != now:
             return
         last = self.decisions.pop()
@@ -133,8 +133,8 @@ class RecordingPlanner:
             self.decisions.append({**last, "steps": kept})
 
     async def ask(self, question: Question[T], now: float) -> T:
-        """Answers are not recorded: they decide nothing."""
-        async with self._calling:  # never of a planner that has not been fed everything yet
+        """Questions are not recorded: they decide nothing."""
+        async with self._calling:  # never asks a planner that is not fully fed
             return await self._planner.ask(question, now)
 
     async def close(self) -> None:
@@ -142,7 +142,7 @@ class RecordingPlanner:
 
 
 def answer_of(planned: Planned) -> dict[str, Any]:
-    """What the planner answered, as far as it was carried out."""
+    """The recorded part of an answer: steps, reservations and the number of waiting workloads."""
     return {
         "steps": [step.render() for step in planned.steps],
         "reservations": {
@@ -155,7 +155,7 @@ def answer_of(planned: Planned) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Replay:
-    """What a replay found."""
+    """The result of a replay."""
 
     plans: int = 0
     decisions: int = 0
@@ -163,7 +163,7 @@ class Replay:
 
 
 def replay(entries: Iterable[bytes], *, differences_most: int = 20) -> Replay:
-    """Makes a planner decide again what a segment says it decided; codes count, not sentences."""
+    """Replays a segment and compares the decisions; codes count, messages do not."""
     result = Replay()
     planning = Planning()
     for line in entries:
@@ -175,7 +175,7 @@ def replay(entries: Iterable[bytes], *, differences_most: int = 20) -> Replay:
                 planning.forget(entry["keys"])
             case "plan":
                 again = answer_of(planning.plan(entry["now"], entry["budget"]))
-                before = {key: entry.get(key) for key in again}  # of an earlier version, maybe
+                before = {key: entry.get(key) for key in again}  # may be of an earlier version
                 result.plans += 1
                 result.decisions += len(again["steps"])
                 is_same = _without_words(_decode(_encode(again))) == _without_words(before)
@@ -187,7 +187,7 @@ def replay(entries: Iterable[bytes], *, differences_most: int = 20) -> Replay:
 
 
 def _without_words(value: Any) -> Any:
-    """A decision without the sentences of its reasons, which a version may word otherwise."""
+    """A decision without the messages of its reasons, whose wording may change by version."""
     if isinstance(value, dict):
         return {key: _without_words(part) for key, part in value.items() if key != "message"}
     if isinstance(value, list):

@@ -1,11 +1,11 @@
-"""The scheduler: what wakes it, and what it does then.
+"""The scheduler: what wakes it, and what it then does.
 
-Everything that a decision may look at is fed to the planner as it changes; a change wakes the
-scheduler at once. It then plans part by part, and commits each part before the next. Only the
-leader plans; a follower keeps its planner fed, so that it can take over in a moment.
+Every object that a decision may depend on is fed to the planner as it changes; a change wakes the
+scheduler at once. It then plans in parts, and commits each part before the next. Only the leader
+plans; a follower keeps its planner fed, so that it can take over at once.
 
-Why workloads wait is written as a code, after they have waited a little, at a limited rate and only
-where it changed: it is worth a write for a person to read, not for a workload that starts at once.
+Why a workload waits is written to its status as a code, after a short delay, at a limited rate and
+only if it changed: people read it, and a workload that starts at once needs no such write.
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ FED = (
     keys.REPORTS,
     keys.WORKLOADS,
 )
-_FED_MOST = 250  # events in one message to the planner; more would keep others waiting
-_AGAIN_SECONDS = 1.0  # until a plan whose term could not be written is made anew
-_BACK_OFF_SECONDS = 0.05  # after a plan of which nothing could be written; doubles
+_FED_MOST = 250  # events in one message to the planner; more would delay other calls
+_AGAIN_SECONDS = 1.0  # until the next plan, if the term was not written or writes are unsure
+_BACK_OFF_SECONDS = 0.05  # after a plan of which nothing was written; doubles
 _BACK_OFF_SECONDS_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How much is done at a time."""
+    """Limits of the scheduler."""
 
     budget: int = 1_000  # decisions in one part of a plan
-    code_after_seconds: float = 2.0  # how long a workload waits before it is told why
+    code_after_seconds: float = 2.0  # how long a workload waits before its code is written
     codes_per_second: float = 50.0
-    codes_most: int = 100_000  # that wait to be written; more are told when they change again
+    codes_most: int = 100_000  # that wait to be written; further ones are dropped until they change
 
 
 Observer = Callable[[Planned, Outcome, int], None]
@@ -115,11 +115,11 @@ class Scheduler:
         self._arrivals = Arrivals(cache, clock)
         if board is not None:
             board.awaits_clusters = self._arrivals.is_waiting
-        # What the planner is to be told: of each object the last, after its removal if it had one.
+        # Events for the planner: the latest of each object, after its removal if it had one.
         self._pending: dict[tuple[ResourceKey, Name, bool], Fed] = {}
-        self._echoes: dict[Name, Stored] = {}  # what was written and is not told of yet
+        self._echoes: dict[Name, Stored] = {}  # written, and not yet delivered by the watch
         self._unsure: dict[str, str] = {}  # see `Outcome`
-        self._failures = 0  # plans in a row of which nothing could be written
+        self._failures = 0  # plans in a row of which nothing was written
         self._has_run = self._is_lost = self._is_closed = self._may_plan = False
         self._codes: dict[str, tuple[str, float]] = {}  # workload -> (code, when to write it)
         self._code_alarm = Alarm(clock)
@@ -134,7 +134,7 @@ class Scheduler:
 
         def follow(name: Name, stored: Stored | None) -> None:
             if kind == WORKLOADS and self._is_behind(name, stored):
-                return  # of what was written since one is told in a moment
+                return  # the watch delivers the version that we wrote soon
             self._pending.pop((kind, name, False), None)
             if stored is not None:
                 last[name] = stored
@@ -146,7 +146,7 @@ class Scheduler:
         return follow
 
     def _is_behind(self, name: Name, stored: Stored | None) -> bool:
-        """Whether a workload is told of as it was before we wrote it; else nothing is awaited."""
+        """Whether an event is older than our own write; if not, the write is no longer awaited."""
         echo = self._echoes.get(name)
         if echo is not None and stored is not None and is_newer(echo, stored):
             return True
@@ -154,11 +154,11 @@ class Scheduler:
         return False
 
     def _latest(self, name: Name) -> Stored | None:
-        """A workload as it was told of, or as we wrote it since."""
+        """A workload as the watch delivered it, or as we wrote it since."""
         return self._echoes.get(name) or self._cache.mirror(WORKLOADS).get(name)
 
     async def _forget(self, keys: Iterable[str]) -> None:
-        """These were not written; what was written of them before still holds, told of or not."""
+        """Drops decisions that were not written; earlier writes still hold, delivered or not."""
         forgotten = sorted(keys)
         await self._planner.forget(forgotten)
         for key in forgotten:
@@ -168,7 +168,7 @@ class Scheduler:
                 self._pending[WORKLOADS, name, False] = Fed(echo.raw)
 
     def begin(self) -> None:
-        """From now on it plans, as long as its replica leads."""
+        """Plans from now on, as long as its replica leads."""
         self._may_plan = True
         self._alarm.mark()
 
@@ -183,7 +183,7 @@ class Scheduler:
         await self._feed_as_read()
         self._arrivals.begin()
         if self._has_run:
-            await self._restart()  # it failed somewhere, and may have assumed what never came
+            await self._restart()  # it failed, and may have assumed writes that never came
         self._has_run = True
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_codes())
@@ -199,7 +199,7 @@ class Scheduler:
                     elif self._leads() and not self._cache.fleet().spec.paused:
                         wake_at = await self._plan()
                     else:
-                        # Who does not plan is woken by an event, never by the hour of an old plan.
+                        # A scheduler that does not plan is woken by events, not by an old timer.
                         wake_at = None
                     if self._planner.wants_restart:
                         await self._restart()
@@ -210,7 +210,7 @@ class Scheduler:
                 await self._alarm.wait(wake_at)
 
     async def _feed_as_read(self) -> None:
-        """Waits until all there is was read; meanwhile the planner takes in what is read."""
+        """Waits until the cache is complete; meanwhile feeds the planner what was read."""
         complete = asyncio.ensure_future(self._cache.complete())
         complete.add_done_callback(lambda _: self._alarm.mark())
         try:
@@ -225,7 +225,7 @@ class Scheduler:
             complete.cancel()
 
     async def _restart(self) -> None:
-        """Another planner, fed with everything there is."""
+        """Starts a new planner and feeds it all objects."""
         await self._planner.restart(self._everything, _FED_MOST)
 
     def _everything(self) -> list[Fed]:
@@ -243,12 +243,14 @@ class Scheduler:
             await self._planner.feed(self._take)
 
     def _take(self) -> list[Fed]:
-        """What the planner is told next; asked for only once it listens, so nothing is lost if
-        whoever feeds it is cancelled while waiting for that."""
+        """The next events for the planner.
+
+        They are taken only when it is ready for them, so none is lost if the caller is cancelled.
+        """
         return [self._pending.pop(pair) for pair in list(islice(self._pending, _FED_MOST))]
 
     async def _plan(self) -> float | None:
-        """Plans and commits until nothing is left to decide; when to look again."""
+        """Plans and commits until nothing is left to decide; returns when to plan again."""
         while True:
             await self._make_sure()
             planned = await self._planner.plan(self._clock.now(), self._settings.budget)
@@ -257,7 +259,7 @@ class Scheduler:
                 try:
                     outcome = await self._commit(planned)
                 except (NotLeader, ApiError, OSError) as fault:
-                    # Nothing was written yet: the first thing that is would be the term.
+                    # Nothing was written yet: the term would have been the first write.
                     _log.warning("what was planned is dropped, the term is not ours: %r", fault)
                     dropped = {step.workload for step in planned.steps}
                     self._planner.take_back(dropped, planned.now)
@@ -274,7 +276,7 @@ class Scheduler:
             await self._feed()
 
     async def _tell_of(self, set_aside: Sequence[SetAside]) -> None:
-        """Says of objects that cannot be read that they are set aside, and why."""
+        """Reports the objects that are set aside because they cannot be decoded."""
         for other in set_aside:
             _log.error(
                 "%s %s/%s is set aside: %s", other.kind, other.namespace, other.name, other.fault
@@ -309,7 +311,7 @@ class Scheduler:
         ):
             self._board.spend(name, nanos)
         if allowed.refused:
-            # The core is told of an open breaker by the fleet's status, and then plans again.
+            # The core learns of an open breaker from the fleet's status, and then plans again.
             _log.warning("breakers are open, and stop decisions: %s", allowed.refused)
             await self._forget(allowed.refused.keys() - outcome.refused.keys())
         if outcome.refused:
@@ -324,19 +326,19 @@ class Scheduler:
         return outcome
 
     def _await_echo(self, name: Name, stored: Stored) -> None:
-        """A planner that begins before it is told of this must know of it all the same."""
+        """Remembers a write until the watch delivers it: a planner that restarts needs it."""
         before = self._cache.mirror(WORKLOADS).get(name)
         if before is not None and is_newer(stored, before):
             self._echoes[name] = stored
 
     async def _make_sure(self) -> None:
-        """Asks the store what became of writes that failed; until it answers they count."""
+        """Reads from the store whether failed writes took effect; until then they count as done."""
         for key, version in list(self._unsure.items()):
             namespace, name = namespace_and_name(key)
             try:
                 stored = await self._store.get(WORKLOADS, name, namespace)
             except NotFound:
-                del self._unsure[key]  # which is told in a moment
+                del self._unsure[key]  # the watch delivers the removal soon
                 continue
             except (ApiError, OSError) as fault:
                 _log.info("%s: whether it was written is not known yet: %s", key, fault)
@@ -356,7 +358,7 @@ class Scheduler:
         )
 
     def _price_of(self, cluster: str, pool: str) -> int:
-        """The price of one node of a pool for an hour; one that has none costs nothing."""
+        """The hourly price of one node of a pool; 0 if it has no price."""
         known = self._cache.get(Cluster, cluster)
         for other in pools_of(known) if known is not None else ():
             if known is not None and other.name == pool:
@@ -364,15 +366,14 @@ class Scheduler:
         return 0
 
     async def ask(self, question: Question[T]) -> T:
-        """Answers a question by what the hub knows now."""
+        """Answers a question from the current state of the hub."""
         with self._answering():
             await self._feed()
             return await self._planner.ask(question, self._clock.now())
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Whoever asks too early or too late is told to ask again, and a planner that is lost, or
-        that may have lost its way, is replaced."""
+        """Asks for a retry while the hub starts or ends; replaces a planner that failed."""
         if self._is_closed or not self._has_run:
             raise _later("the hub is starting or ending")
         try:
@@ -384,11 +385,11 @@ class Scheduler:
             raise _later("the planner begins anew") from fault
 
     async def close(self) -> None:
-        """Answers nothing from now on."""
+        """Stops the planner; answers no more questions."""
         self._is_closed = True
         await self._planner.close()
 
-    # Codes of why workloads wait.
+    # Codes for why workloads wait.
 
     def _note_codes(self, planned: Planned) -> None:
         for step in planned.steps:
@@ -413,7 +414,7 @@ class Scheduler:
             if self._leads() and await self._write_code(key, code):
                 await self._clock.sleep(1 / self._settings.codes_per_second)
             else:
-                await asyncio.sleep(0)  # a hundred thousand that need no write keep nobody waiting
+                await asyncio.sleep(0)  # 100,000 codes without a write must not block the loop
 
     async def _write_code(self, key: str, code: str) -> bool:
         stored = self._cache.mirror(WORKLOADS).get(namespace_and_name(key))

@@ -1,9 +1,9 @@
-"""What an event means for the next plan: who has come, what was freed, and when to look again.
+"""What an event means for the next plan: which workloads are new, what was freed, when to wake.
 
-A plan over everybody who waits is dear; one over those who have just come is cheap. The difference
-is whether something was freed since the last whole plan: a claim that went, a node that came, a
-queue that was changed. Claims that appear are the echo of our own decisions, and reports mostly say
-where pods were bound that were already charged.
+A plan of all waiting workloads is expensive; one of only the new workloads is cheap. All are
+planned only if something was freed since the last such plan: a claim was released, a node came, a
+queue changed. New claims are the echo of our own decisions, and reports mostly say where pods were
+bound that were already charged.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _CLUSTER_STATUS = (
     "offeredPools",
     "stock",
 )
-_EVERYBODY = ""  # is woken where time alone frees something
+_EVERYBODY = ""  # timer key that wakes all workloads, where time alone frees something
 
 
 class Notice:
-    """What was noticed since the last plan."""
+    """The relevant events since the last plan."""
 
     def __init__(self) -> None:
-        self.is_freed = True  # the first plan is over everybody
+        self.is_freed = True  # the first plan is of all workloads
         self.woken: set[str] = set()
-        self._held: dict[str, int] = {}  # workload -> pods and places that it is charged for
-        self._told: dict[tuple[str, str], Any] = {}  # what mattered of an object, last time
+        self._held: dict[str, int] = {}  # workload -> pods and placements that it is charged for
+        self._told: dict[tuple[str, str], Any] = {}  # the relevant part of each object, as last put
         self._timers: list[tuple[float, str]] = []
-        self._set: set[tuple[float, str]] = set()  # the timers there are
+        self._set: set[tuple[float, str]] = set()  # the timers that are set
 
     def put(self, plain: Mapping[str, Any]) -> None:
-        """An object was made or changed."""
+        """An object was created or changed."""
         match plain.get("kind"):
             case "Workload":
                 self._workload(plain)
@@ -69,7 +69,7 @@ class Notice:
                 self.is_freed = True
 
     def remove(self, plain: Mapping[str, Any]) -> None:
-        """An object is gone."""
+        """An object was removed."""
         if plain.get("kind") == "Workload":
             key = _key(plain)
             self.woken.discard(key)
@@ -84,7 +84,7 @@ class Notice:
         return _key(workload) in self._held
 
     def ring(self, now: float) -> None:
-        """Wakes those whose moment has come."""
+        """Wakes workloads whose timers are due."""
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)
             self._set.discard(timer)
@@ -94,13 +94,13 @@ class Notice:
                 self.woken.add(timer[1])
 
     def next_moment(self) -> float | None:
-        """When the next are to be woken: those of a short while together, none too early."""
+        """When the next timers are due: rounded up, so that close ones fire together."""
         if not self._timers:
             return None
         return math.ceil(self._timers[0][0] / _TOGETHER_SECONDS) * _TOGETHER_SECONDS
 
     def clear(self) -> None:
-        """A plan begins that looks at everything noticed so far."""
+        """A plan begins that takes all events so far into account."""
         self.is_freed = False
         self.woken.clear()
 
@@ -132,7 +132,7 @@ class Notice:
             heapq.heappush(self._timers, (moment, key))
 
     def _matters(self, plain: Mapping[str, Any], what: Any) -> bool:
-        """Something is freed if what matters of an object is not what it was."""
+        """Whether the relevant part of an object changed; if so, something may be freed."""
         name = (str(plain["kind"]), _key(plain))
         is_news = name not in self._told or self._told[name] != what
         if is_news:
@@ -167,7 +167,7 @@ def _stock(spec: Mapping[str, Any]) -> Any:
 
 
 def _moments(plain: Mapping[str, Any]) -> Iterator[float]:
-    """When time alone may let a workload start: after its back-off, or for an alternative."""
+    """When time alone may let a workload start: after its backoff, or with an alternative."""
     status = plain.get("status") or {}
     not_before = (status.get("requeue") or {}).get("notBefore")
     if not_before:

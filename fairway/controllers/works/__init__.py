@@ -1,15 +1,14 @@
-"""Works: what each cluster is to run, derived from claims and never decided.
+"""Works: what each cluster is to run. They are derived from claims and never decided.
 
-`derive` is a pure function of a workload, its claim and what there is already; deriving again from
-what it gave changes nothing.
+`derive` is a pure function of a workload, its claim and the existing works; it is idempotent.
 
-    controller      writes what is derived, at a limited rate where things are stopped
-    derive          which works are made, changed, tombstoned or deleted
-    manifests       the objects of a work, with the decision written into them
-    generated       objects for workloads that say only which pods they need
-    revisions       the revision that a cluster gets of a service with staged revisions
-    adoption        works that an agent brought back to a hub that had forgotten them
-    roster          which workload has works where
-    states          states of works, as agents report them
+    controller      writes the derived works; stops works at a limited rate
+    derive          which works are created, updated, tombstoned or deleted
+    manifests       the objects of a work, with the decision applied
+    generated       objects for workloads that have only pod sets
+    revisions       the revision that a cluster gets during a rollout
+    adoption        works that agents brought back to a hub that had lost them
+    roster          an index of works by workload and by cluster
+    states          the states of works that agents report
     victims         whether preempted workloads are gone
 """

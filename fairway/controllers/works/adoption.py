@@ -1,7 +1,7 @@
-"""Works that an agent brought back to a hub that had forgotten them.
+"""Works that agents brought back to a hub that had lost them.
 
-A hub that was restored, or is empty, kills nothing: agents put the works that they run back, with a
-label. The decision is noted on each work, so that the workload takes its claim back as it was.
+A hub that was restored, or is empty, stops nothing: agents write the works that they run back, with
+a label. Each work has its placement as an annotation, so the workload gets its claim back.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ def is_adopted(work: Work) -> bool:
 
 
 def is_own(work: Work, workload: Workload) -> bool:
-    """Whether a work is of this very workload, not of an earlier one of its name."""
+    """Whether a work belongs to this workload, not to an earlier one of the same name."""
     return work.spec.workload.uid == workload.metadata.uid or is_adopted(work)
 
 
 def note_of(placement: Placement) -> str:
-    """A decision as it is noted on its work."""
+    """A placement as the annotation of its work."""
     return msgspec.json.encode(codec.to_plain(placement), order="deterministic").decode()
 
 
 def placement_of(work: Work) -> Placement | None:
-    """The decision that a work was derived from; None where nothing readable is noted."""
+    """The placement that a work was derived from; None if it has no readable annotation."""
     text = work.metadata.annotations.get(PLACEMENT)
     return codec.decode_part(text, Placement) if text else None
 
 
 def _guess(work: Work, workload: Workload) -> Placement:
-    """What an agent made up from what it saw running: the pods are known, their flavors are not."""
+    """A placement from the pods of a work without an annotation; their flavors are not known."""
     pod_sets = tuple(
         PlacedPodSet(name=pod_set.name, count=pod_set.count) for pod_set in work.spec.pod_sets
     )
@@ -56,7 +56,7 @@ def _guess(work: Work, workload: Workload) -> Placement:
 
 
 def claim_of(works: Sequence[Work], workload: Workload, now: float) -> Claim | None:
-    """The claim that adopted works were derived from; None where there are none."""
+    """The claim that adopted works were derived from; None if there are none."""
     result = [work for work in works if is_adopted(work)]
     if not result:
         return None

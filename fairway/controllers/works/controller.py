@@ -1,4 +1,4 @@
-"""The controller of works: writes what is derived, at a limited rate where things are stopped."""
+"""The works controller: writes the derived works; stops works at a limited rate."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class Works:
         self._incarnations = cache.index(Incarnations)
         self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock, forgets=True)
         self._all_wanted = Alarm(clock)
-        self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: those who wait for it
-        self._held_back: dict[str, Name] = {}  # by work: who waits for agents to forget it
+        self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: the waiting workloads
+        self._held_back: dict[str, Name] = {}  # by work: workload that waits until it is forgotten
         self._fleet = cache.fleet().spec
         self._settled: dict[Name, Any] = {}  # what the works of a workload were derived from
         self._stopped: dict[str, tuple[int, int]] = {}  # by cluster: (second, stopped in it)
@@ -93,26 +93,26 @@ class Works:
         self._register.followers.append(self._loop.mark)
 
     async def run(self) -> None:
-        """Looks at every workload that may have works, then at what changes, until cancelled."""
+        """Reconciles all workloads that may have works, then changed ones, until cancelled."""
         self._settled.clear()
         self._waiting_for.clear()
         self._held_back.clear()
         self._all_wanted.mark()
         while self._board.awaits_clusters():
-            # A claim of the past must not be sent to where its workload has long left.
+            # An outdated claim must not be sent to a cluster that its workload has left.
             await self._clock.sleep(_AWAIT_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._loop.run())
             tasks.create_task(self._look_at_all())
 
     async def _look_at_all(self) -> None:
-        """Marks all that have works, or may get some, whenever every one may be concerned."""
+        """Marks all workloads that have works or may get some, whenever all may be concerned."""
         while True:
             await self._all_wanted.wait()
             async for name, stored in in_slices(list(self._cache.mirror(WORKLOADS).items())):
                 if self._may_have_works(name, stored):
                     self._loop.mark(name)
-            # Those of workloads that are gone.
+            # Works of removed workloads.
             async for _, work in in_slices(self._cache.names(WORKS)):
                 workload = self._roster.workload_of(work)
                 if workload is not None:
@@ -130,23 +130,23 @@ class Works:
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
         if stored is None or self._may_have_works(name, stored):
             self._loop.mark(name)
-        # Who still waits for it says so again when it is looked at.
+        # Workloads that still wait for it register again when they are reconciled.
         for other in self._waiting_for.pop(name, ()):
             self._loop.mark(other)
 
     def _state_changed(self, cluster: str, work: str) -> None:
         workload = self._roster.workload_of(work) or self._held_back.pop(work, None)
-        # Where nothing is left to write, what works are derived from does not hang on their states.
+        # Settled works do not depend on their reported states.
         if workload is not None and self._settled.get(workload) is None:
             self._loop.mark(workload)
 
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
-        """Only that it came or went; what is sent there stays as it was decided."""
+        """Only the removal of a cluster matters: works stay as they were decided."""
         if stored is None:
             self._all_wanted.mark()
 
     def _fleet_changed(self, name: Name, stored: Stored | None) -> None:
-        """Its settings are part of what works say; its status is not."""
+        """Works depend on the spec of the fleet, not on its status."""
         spec = self._cache.fleet().spec
         if spec != self._fleet:
             self._fleet = spec
@@ -162,7 +162,7 @@ class Works:
     async def _reconcile(self, name: Name) -> float | None:
         fleet = self._cache.fleet().spec
         if fleet.paused:
-            return None  # the end of the pause is told
+            return None  # the end of the pause is an event
         stored = self._cache.mirror(WORKLOADS).get(name)
         workload = self._cache.get(Workload, name[1], name[0])
         works = self._roster.works(name)
@@ -170,7 +170,7 @@ class Works:
             self._settled.pop(name, None)
             return None
         if workload is not None and self._is_overtaken(name, workload, works):
-            return None  # the work is put back and its claim with it, which is told
+            return None  # the agent brings back the work and its claim, which is an event
         inputs = self._inputs(name, workload, works)
         if inputs is not None and self._settled.get(name) == inputs:
             return None
@@ -190,12 +190,12 @@ class Works:
         if derived.is_held_back:
             self._held_back[work_name(*name)] = name
         elif inputs is not None and not again and not derived.faults:
-            # Deriving from its own output gives nothing to write.
+            # Derivation is idempotent: nothing is left to write.
             self._settled[name] = self._inputs(name, workload, works)
         return min(again, default=None)
 
     async def _may_speak(self, works: dict[str, Work]) -> bool:
-        """Whether our term is as high as all that works were told in; else whoever leads looks."""
+        """Raises our term to that of all works, if needed; False if we do not lead."""
         heard = max((max(work.spec.term, work.status.term) for work in works.values()), default=0)
         if heard > self._terms.term:
             try:
@@ -205,7 +205,7 @@ class Works:
         return True
 
     def _is_at_rest(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> bool:
-        """Whether a workload is over and so is every work of it: they stay for their logs."""
+        """Whether a workload and all its works are over; its works stay for their logs."""
         status = workload.status if workload is not None else None
         if workload is None or status is None or status.phase not in OVER:
             return False
@@ -223,12 +223,12 @@ class Works:
         )
 
     def _is_overtaken(self, name: Name, workload: Workload, works: dict[str, Work]) -> bool:
-        """Whether somewhere a later attempt runs than this hub knows of: it was restored."""
+        """Whether a later attempt runs than this hub knows, because the hub was restored."""
         if workload.status.claim is None:
             return False
         last, own = last_attempt(workload.status), work_name(*name)
         if any(is_adopted(work) and work.spec.attempt > last for work in works.values()):
-            return True  # its claim is about to be what it was
+            return True  # its claim is about to be restored
         return any(
             state.attempt > last and not inputs.seen_of(state).is_over
             for cluster, state in self._states.of_work(own).items()
@@ -236,9 +236,9 @@ class Works:
         )
 
     def _inputs(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Any:
-        """What works are derived from, as far as it changes; None where that is not all.
+        """The changing inputs of a derivation, for comparison; None if it depends on more.
 
-        Most events on a workload change nothing that its works say, and deriving them is dear.
+        Most events on a workload do not change its works, and derivation is expensive.
         """
         if workload is None or any(
             work.spec.desired != "Run" or work.spec.tombstone or is_refused(work)
@@ -299,12 +299,12 @@ class Works:
         )
 
     def _stages(self, workload: Workload) -> dict[str, Stage] | None:
-        """The revision of each cluster, of a service that has a Rollout."""
+        """The revision of each cluster, for a service that has a Rollout."""
         rollout = self._register.of(workload)
         return stages_of(self._cache, rollout, workload, self._kinds) if rollout else None
 
     def _flavors(self, workload: Workload) -> dict[str, Flavor]:
-        """Those of all its places; one that is left runs on as it is until it can be spared."""
+        """The flavors of all its placements; released ones may keep running for a while."""
         claim, left = workload.status.claim, workload.status.releasing
         names = {
             flavor
@@ -329,7 +329,7 @@ class Works:
         return victims
 
     async def _objects(self, workload: Workload, stages: Stages) -> list[JsonObject]:
-        """What travels along, as far as the hub has it; the rest may be in the cluster already."""
+        """The dependencies that the hub has; the others may be in the cluster already."""
         objects = []
         revisions = [as_staged(workload, stages, stage) for stage in sorted(stages or ())] or [
             workload
@@ -346,7 +346,7 @@ class Works:
             except NotFound:
                 continue
             except Forbidden:
-                # Without it the pods would fail for no reason that their owner could see.
+                # Without it the pods would fail for a reason that their owner cannot see.
                 message = (
                     f"the hub may not read {reference.kind} {reference.name}, which its pods need"
                 )
@@ -358,7 +358,7 @@ class Works:
         return objects
 
     def _wait(self, write: WorkWrite) -> float:
-        """Seconds until something more may be stopped in the cluster; 0: now."""
+        """Seconds until one more work may be stopped in the cluster; 0: now."""
         if not isinstance(write, Update | Create) or not write.work.spec.tombstone:
             return 0.0
         fleet = self._cache.fleet().spec
@@ -376,7 +376,7 @@ class Works:
         return 0.0
 
     async def _carry_out(self, write: WorkWrite) -> Work | None:
-        """Writes it; what is there then."""
+        """Writes a change; returns the work as stored, None if deleted."""
         metadata = write.work.metadata
         match write:
             case Create():
@@ -391,7 +391,7 @@ class Works:
                 )
             case Delete():
                 how = Deletion(uid=metadata.uid, version=metadata.resource_version)
-                with suppress(NotFound):  # somebody else was first
+                with suppress(NotFound):  # already deleted
                     await self._store.delete(
                         WORKS, metadata.name, namespace=metadata.namespace, how=how, write=_WRITE
                     )

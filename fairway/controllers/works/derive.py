@@ -1,9 +1,9 @@
-"""Works of one workload: which are made, changed, tombstoned or deleted.
+"""Which works of a workload are created, updated, tombstoned or deleted.
 
-There is one work for a workload in a cluster, whatever the attempt. A work is deleted only once
-nothing of it is left; everything else that is not wanted any more is tombstoned, and so stopped by
-its agent. What an agent brought back is left alone until the workload has a claim again. In a
-cluster that is only observed, or that the hub merely shadows, nothing is written.
+A workload has one work per cluster, for all attempts. A work is deleted only once nothing of it is
+left; any other work that is no longer wanted is tombstoned, so that its agent stops it. A work that
+an agent brought back is left alone until the workload has a claim again. Nothing is written for
+clusters that are only observed or shadowed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from fairway.view.workloads import seconds_left
 AVOIDED_NODES = "fairway.dev/avoided-nodes"
 Desired = Literal["Run", "Reserve", "Hold"]
 _AVOIDED_MOST = 64
-_ACCEPTED = "Accepted"  # the condition by which an agent says whether it took a work
+_ACCEPTED = "Accepted"  # condition: whether the agent accepted the work
 _OWN_ANNOTATIONS = (PLACEMENT, AVOIDED_NODES, REVISION)
 
 
@@ -72,7 +72,7 @@ WorkWrite = Create | Update | Delete
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A workload, and all that its works are derived from."""
+    """A workload, and everything that its works are derived from."""
 
     workload: Workload | None  # None: it was removed
     now: float
@@ -81,7 +81,7 @@ class Known:
     seen: Mapping[str, WorkObservation] = field(default_factory=dict)  # by cluster
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
-    victims: Mapping[str, Workload] = field(default_factory=dict)  # that exist; see `mentioned`
+    victims: Mapping[str, Workload] = field(default_factory=dict)  # that exist; by `mention`
     objects: Sequence[JsonObject] = ()  # dependencies that were found
     settings: Settings = field(default_factory=Settings)
     kinds: KnownKinds = field(default_factory=built_in)
@@ -92,11 +92,11 @@ class Known:
 class Derived:
     writes: tuple[WorkWrite, ...] = ()
     faults: tuple[str, ...] = ()  # why the manifests of the workload cannot be sent
-    is_held_back: bool = False  # until agents forget an earlier workload of the name
+    is_held_back: bool = False  # until agents forget an earlier workload of this name
 
 
 def derive(known: Known) -> Derived:
-    """What must be written so that every cluster is told what it is to run."""
+    """The writes after which every cluster has the works that it is to run."""
     workload = known.workload
     if workload is None:
         return Derived(writes=tuple(_forgotten(known)))
@@ -129,7 +129,7 @@ def derive(known: Known) -> Derived:
 
 
 def _is_behind(known: Known, workload: Workload) -> bool:
-    """Whether its works tell of a later attempt: it was claimed anew, which is told in a moment."""
+    """Whether its works have a later attempt: its new claim is not delivered yet."""
     last = last_attempt(workload.status)
     return any(
         work.spec.attempt > last and not work.spec.tombstone and not is_adopted(work)
@@ -140,7 +140,7 @@ def _is_behind(known: Known, workload: Workload) -> bool:
 def _refused_there(
     known: Known, manifests: Sequence[JsonObject], placed: Sequence[Cluster]
 ) -> Iterator[str]:
-    """What the clusters of a claim do not permit; agents refuse it as well."""
+    """Faults of manifests that the clusters of a claim do not permit; agents refuse them too."""
     along = [*manifests, *known.objects]
     for cluster in placed:
         if cluster.spec.kubernetes is None:
@@ -153,7 +153,7 @@ def _refused_there(
 
 
 def _is_remembered(known: Known, placement: Placement) -> bool:
-    """Whether its agent has yet to forget what an earlier workload of this name had there."""
+    """Whether the agent still remembers a work of an earlier workload of this name."""
     seen = known.seen.get(placement.cluster)
     has_work = placement.cluster in known.works
     return not has_work and seen is not None and seen.attempt >= placement.attempt
@@ -170,7 +170,7 @@ def _is_managed(known: Known, cluster: str) -> bool:
 
 
 def _may_run(known: Known, workload: Workload, placement: Placement) -> bool:
-    """Whether nothing earlier must be gone first from its place."""
+    """Whether no earlier attempt or workload must first be gone from its cluster."""
     cluster = placement.cluster
     if not _is_managed(known, cluster):
         return False
@@ -183,7 +183,7 @@ def _may_run(known: Known, workload: Workload, placement: Placement) -> bool:
     return work is None or is_own(work, workload)
 
 
-# What is to run.
+# Works that are to run.
 
 
 def _run(
@@ -204,7 +204,7 @@ def _run(
 
 
 def _with_whole_runs(workload: Workload, placement: Placement, same: Work | None) -> Placement:
-    """With tasks that are over, where others of their run are not: runs are never cut anew."""
+    """Keeps finished tasks whose run has unfinished ones: runs are never split differently."""
     asked = workload.spec.tasks
     if same is None or asked is None or not same.spec.tasks:
         return placement
@@ -221,7 +221,7 @@ def _with_whole_runs(workload: Workload, placement: Placement, same: Work | None
 
 
 def _with_tasks(placement: Placement, tasks: ranges.Ranges) -> Placement:
-    """A placement of other tasks, with pods in proportion."""
+    """A placement with other tasks, and pods in proportion."""
     before = max(1, ranges.size(ranges.parse(placement.tasks)))
     pod_sets = tuple(
         replace(pod_set, count=pod_set.count * ranges.size(tasks) // before)
@@ -281,7 +281,7 @@ def _reference(workload: Workload) -> WorkloadReference:
 
 
 def _avoided(known: Known, cluster: Cluster, same: Work | None) -> tuple[str, ...]:
-    """Nodes that an attempt keeps away from, as when it was first written: pods can't change."""
+    """Nodes that an attempt avoids, as in its first write: pods cannot change later."""
     if same is not None:
         names = same.metadata.annotations.get(AVOIDED_NODES, "")
         return tuple(names.split(",")) if names else ()
@@ -294,7 +294,7 @@ def _avoided(known: Known, cluster: Cluster, same: Work | None) -> tuple[str, ..
 
 
 def _desired(known: Known, workload: Workload, claim: Claim, same: Work | None) -> Desired:
-    """Run; or hold capacity with placeholders until every part of the gang has its own."""
+    """Run; Hold until data is there; or Reserve until every placement has its placeholders."""
     if same is not None and same.spec.desired == "Run":
         return "Run"
     if any(victim.type == "Data" for victim in claim.waits_for):
@@ -328,7 +328,7 @@ def _stop(workload: Workload) -> Stop:
 
 
 def _silence(known: Known, cluster: Cluster, same: Work | None) -> int | None:
-    """What the agent is told to bear; a cluster that does not listen knows what it was told."""
+    """Silence after which the agent stops the work; unchanged while the cluster is silent."""
     if same is not None and cluster.status.phase in ("Unready", "Lost"):
         return same.spec.stop_when_silent_seconds
     place = ClusterFacts(when_lost=cluster.spec.when_lost)
@@ -338,16 +338,16 @@ def _silence(known: Known, cluster: Cluster, same: Work | None) -> int | None:
 
 
 def _is_reached_from_here(cluster: Cluster) -> bool:
-    """Whether its agent runs in the hub: when the way there is cut, nobody can stop anything.
+    """Whether its agent runs in the hub, and so cannot stop anything once the connection is lost.
 
-    A promise to stop after a while would be empty then, so what is there is waited for.
+    It could not keep a promise to stop after a while, so what runs there is waited for.
     """
     settings = cluster.spec.kubernetes
     return settings is not None and settings.connection == "Push"
 
 
 def _is_same(before: Work, after: Work) -> bool:
-    """Whether a work says the same already; the term is that of whoever wrote it last."""
+    """Whether a work needs no update; the term alone is no reason for one."""
     return (
         replace(before.spec, term=0) == replace(after.spec, term=0)
         and not is_adopted(before)
@@ -357,10 +357,10 @@ def _is_same(before: Work, after: Work) -> bool:
 
 
 def is_refused(work: Work) -> bool:
-    """Whether its agent did not take it as it is now, since it knew of a higher term.
+    """Whether its agent refused the current work because it had seen a higher term.
 
-    Works are written one by one as terms go on. One who was away, or busy with this work, hears of
-    a later one first; the leader's word of today is then to be said again in the term of today.
+    Works are written one by one while terms advance. An agent that was away, or busy with this
+    work, may see a work of a later term first; this one must then be written in the current term.
     """
     return any(
         condition.type == _ACCEPTED
@@ -376,7 +376,7 @@ def _note(work: Work, key: str) -> str:
 
 
 def _keep(before: Work, after: Work) -> ObjectMeta:
-    """What others wrote there stays."""
+    """Metadata that keeps the labels and annotations of other writers."""
     others = {
         key: value
         for key, value in before.metadata.annotations.items()
@@ -387,11 +387,11 @@ def _keep(before: Work, after: Work) -> ObjectMeta:
     return replace(before.metadata, labels=labels, annotations=annotations)
 
 
-# What is not to run any more.
+# Works that are no longer to run.
 
 
 def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkWrite]:
-    """Works that no placement of the claim asks for."""
+    """Stops or deletes works that no placement of the claim needs."""
     status = workload.status
     claimed = (
         {placement.cluster for placement in status.claim.placements} if status.claim else set()
@@ -411,7 +411,7 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
         elif not _is_managed(known, cluster):
             continue
         elif cluster in leaving:
-            # What was never sent leaves as well: its agent must answer for that attempt.
+            # Also for an attempt that was never sent: its agent must confirm that it is gone.
             is_its = is_own(work, workload)
             yield from _stopped(known, work, leaving[cluster].attempt if is_its else 0)
         elif cluster not in claimed and (
@@ -421,7 +421,7 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
 
 
 def _is_done_with(known: Known, workload: Workload | None, work: Work) -> bool:
-    """Whether nothing is left of a work, or nothing that anybody would ask for."""
+    """Whether nothing is left of a work, or nothing that is still needed."""
     cluster = work.spec.cluster
     if cluster not in known.clusters:
         return True
@@ -434,9 +434,9 @@ def _is_done_with(known: Known, workload: Workload | None, work: Work) -> bool:
 
 
 def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
-    """Whether a work runs, or may run, that nobody decided on; what is over is kept for its logs.
+    """Whether a work runs, or may run, without a decision; finished works stay for their logs.
 
-    One that an agent brought back is not: the workload takes it over.
+    A work that an agent brought back is no surplus: the workload takes it over.
     """
     seen = known.seen.get(work.spec.cluster)
     if seen is not None and seen.attempt >= work.spec.attempt and seen.is_over:
@@ -447,7 +447,7 @@ def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
 
 
 def _stopped(known: Known, work: Work, attempt: int = 0) -> Iterator[WorkWrite]:
-    """A work with a tombstone, of at least an attempt."""
+    """Tombstones a work, with at least the given attempt."""
     attempt = max(attempt, work.spec.attempt)
     if not work.spec.tombstone or attempt > work.spec.attempt or is_refused(work):
         spec = replace(work.spec, desired="Stop", tombstone=True, attempt=attempt, term=known.term)
@@ -455,7 +455,7 @@ def _stopped(known: Known, work: Work, attempt: int = 0) -> Iterator[WorkWrite]:
 
 
 def _tombstone(known: Known, workload: Workload, placement: Placement) -> Work:
-    """A work that was never made is refused once and for all, whoever may yet try to make it."""
+    """A tombstone for a work that was never created, so that a late write cannot start it."""
     spec = WorkSpec(
         cluster=placement.cluster,
         workload=_reference(workload),
@@ -473,10 +473,10 @@ def _tombstone(known: Known, workload: Workload, placement: Placement) -> Work:
 
 
 def _forgotten(known: Known) -> Iterator[WorkWrite]:
-    """Works of a workload that was removed: what is over goes, what runs is left alone.
+    """Works of a removed workload: deletes those that are over, leaves running ones alone.
 
-    So does what its agent never took and tells nothing of, as one does that lost its disk and heard
-    a later term first. Nothing is stopped by that: an agent that has it after all puts it back.
+    Also deletes a work that its agent refused and does not report, as an agent does that lost its
+    disk and saw a later term first. This stops nothing: an agent that does run it brings it back.
     """
     for cluster in sorted(known.works):
         work = known.works[cluster]

@@ -1,8 +1,8 @@
-"""Manifests of workloads that say only which pods they need.
+"""Manifests of workloads that have only pod sets.
 
 Such a workload has no program. A simulated cluster needs none: it runs pods of the requested size
 for the expected time. So a gang becomes a Job for each pod set, a service a Deployment for each,
-and a task one index of a Job. Each is marked, and none is ever sent to a cluster that is real.
+and a task one index of a Job. Each object is marked, and none is ever sent to a real cluster.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _deployment(workload: Workload, pods: PodSet, count: int) -> JsonObject:
 
 
 def _metadata(workload: Workload, pods: PodSet) -> JsonObject:
-    """Named after the workload, and after the pod set where there are several."""
+    """Named after the workload, and after the pod set if there are several."""
     own = workload.metadata.name
     return {
         "name": own if len(workload.spec.pod_sets) == 1 else f"{own}-{pods.name}",

@@ -1,8 +1,8 @@
-"""The objects of a work, with the decision written into them.
+"""The objects of a work, with the decision applied.
 
-What pods need besides comes first (configuration, secrets, volume claims), then what the template
-holds beside its first manifest, then the first, which runs. Counts are those of the placement;
-flavors and topology domains become node selectors, affinities and tolerations; last of all the
+Dependencies of the pods come first (configuration, secrets, volume claims), then the other
+manifests of the template, then its first manifest, which runs. Counts are those of the placement;
+flavors and topology domains become node selectors, affinities and tolerations; finally the
 cluster's own names replace the fleet's.
 """
 
@@ -29,21 +29,21 @@ from fairway.kinds.volumes import BOUND_IN
 HOSTNAME = "kubernetes.io/hostname"
 _VALUES_MOST = 64  # of one node requirement
 _WELL_KNOWN = FeedbackRule(type="WellKnown")
-# The whole status goes back to the native object that a workload stands for.
+# The whole status is copied back to the native object that the workload represents.
 _STATUS = FeedbackRule(type="JsonPaths", paths=(FeedbackPath(name="status", path=".status"),))
 _KEPT = ("PersistentVolumeClaim", "ServiceAccount")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What manifests are made from besides the workload and its claim."""
+    """The inputs of manifests besides the workload and its claim."""
 
     cluster: Cluster
     kinds: KnownKinds
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
-    objects: Sequence[JsonObject] = ()  # dependencies that were found on the hub
+    objects: Sequence[JsonObject] = ()  # dependencies found on the hub
     avoided_nodes: tuple[str, ...] = ()
-    pace: Pace = field(default_factory=Pace)  # of a service whose revisions are staged
+    pace: Pace = field(default_factory=Pace)  # of a service with a Rollout
 
 
 def manifests_of(
@@ -66,7 +66,7 @@ def manifests_of(
     own = around.cluster.spec.profile
     for entry in others:
         made.append(Manifest(object=profile.apply_profile(around.kinds.of(entry), entry, own)))
-    # Values cost a write of the work's own status whenever they change.
+    # Feedback costs a write of the work's status whenever it changes.
     feedback = (_WELL_KNOWN, _STATUS) if workload.spec.source else ()
     for entry in running:
         fitted = profile.apply_profile(around.kinds.of(entry), entry, own)
@@ -82,9 +82,9 @@ def _at_home(manifest: JsonObject, workload: Workload, namespace: str) -> JsonOb
 
 
 def _dependency(body: JsonObject, namespace: str) -> Manifest:
-    """An object that travels along. What holds data or identity outlives the work."""
+    """A dependency as a manifest. Objects that hold data or identity outlive the work."""
     plain = with_value(clean_manifest(body), ("metadata", "namespace"), namespace)
-    plain = without(plain, "metadata", "annotations", BOUND_IN)  # of the hub alone
+    plain = without(plain, "metadata", "annotations", BOUND_IN)  # only for the hub
     is_kept = plain.get("kind") in _KEPT
     return Manifest(
         object=plain,
@@ -100,7 +100,7 @@ def _running(
     manifest: JsonObject,
     around: Surroundings,
 ) -> list[JsonObject]:
-    """The object that runs, for this placement; that of tasks is one object a run of them."""
+    """The object that runs, for this placement; a Job of tasks becomes one object per run."""
     kind = around.kinds.of(manifest)
     if kind is None:
         return [manifest]
@@ -165,7 +165,7 @@ def _change(
 
 
 def node_selector(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> dict[str, str]:
-    """Labels of the nodes that were chosen, by the flavors of the pods."""
+    """The node labels of the chosen flavors."""
     result: dict[str, str] = {}
     for flavor in _flavors(pods, flavors):
         result.update(flavor.spec.node_labels)
@@ -188,7 +188,7 @@ def _flavors(pods: PlacedPodSet, flavors: Mapping[str, Flavor]) -> Iterator[Flav
 
 
 def _affinity(pods: PlacedPodSet, around: Surroundings) -> tuple[NodeTerm, ...]:
-    """Topology domains that were chosen, without the nodes that are set aside."""
+    """The chosen topology domains, without the nodes that are set aside."""
     terms = list(_domain_terms(pods, around.cluster)) or [()]
     aside = around.avoided_nodes[:_VALUES_MOST]
     if aside:
@@ -210,7 +210,7 @@ def _domain_terms(pods: PlacedPodSet, cluster: Cluster) -> Iterator[tuple[NodeRe
         values = tuple(plain[start : start + _VALUES_MOST])
         yield (NodeRequirement(key=label, operator="In", values=values),)
     for domain in sorted(set(pods.domains) - set(plain)):
-        # Racks of the same name in two blocks are told apart by the block: block/rack.
+        # Racks of the same name in two blocks are distinguished by the block: block/rack.
         parts = domain.split("/")
         around = levels[max(0, position + 1 - len(parts)) : position + 1]
         yield tuple(
@@ -233,7 +233,7 @@ def work_pod_sets(placement: Placement, flavors: Mapping[str, Flavor]) -> tuple[
 
 
 def dependencies_of(workload: Workload, kinds: KnownKinds) -> tuple[ObjectReference, ...]:
-    """Objects of the workload's namespace that must be where it runs."""
+    """Objects of its namespace that a workload needs in its cluster."""
     dependencies = dict.fromkeys(workload.spec.dependencies)
     for manifest in workload.spec.template.manifests if workload.spec.template else ():
         kind = kinds.of(manifest)

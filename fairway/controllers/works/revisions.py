@@ -1,4 +1,4 @@
-"""The revision that a cluster gets of a service whose revisions are staged."""
+"""The revision of a service that a cluster gets during a rollout."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from fairway.kinds.decision import REVISION
 from fairway.kinds.registry import KnownKinds
 from fairway.kinds.updates import Pace, mark_of
 
-# By cluster, of a service that has a Rollout; one that is missing waits. None: it has none.
+# By cluster; a missing cluster waits. None: the service has no Rollout.
 Stages = Mapping[str, Stage] | None
 
 
 def as_staged(workload: Workload, stages: Stages, cluster: str) -> Workload:
-    """The workload with the template of the revision that a cluster is to have."""
+    """The workload with the template of the revision for a cluster."""
     if stages is None or cluster not in stages:
         return workload
     return replace(workload, spec=replace(workload.spec, template=stages[cluster].template))
 
 
 def manifests_in_use(workload: Workload, stages: Stages) -> Sequence[JsonObject]:
-    """Manifests of all revisions that are to run somewhere."""
+    """The manifests of all revisions that run in some cluster."""
     templates = [workload.spec.template] if workload.spec.template else []
     if stages is not None:
         staged = [stages[stage].template for stage in sorted(stages)]
@@ -37,7 +37,7 @@ def manifests_in_use(workload: Workload, stages: Stages) -> Sequence[JsonObject]
 def pace_of(
     workload: Workload, stages: Stages, before: Work | None, *, cluster: str, kinds: KnownKinds
 ) -> Pace:
-    """As its Rollout says. Pods keep their mark when the Rollout goes: nothing starts anew."""
+    """The pace of its Rollout. Without one, pods keep their mark, so that none restarts."""
     if stages is not None:
         return stages[cluster].pace
     mark = before.metadata.annotations.get(REVISION, "") if before is not None else ""

@@ -1,4 +1,4 @@
-"""Which workload has works where, kept by a watch: works are found by name in every cluster."""
+"""Works by workload and cluster, kept by a watch; a work has one name in all clusters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairway.store.interface import Stored
 from fairway.store.keys import WORKS
 from fairway.store.mirrors import Name
 
-# Told of a workload, as (namespace, name), of which a work changed.
+# Called with the workload, as (namespace, name), of a work that changed.
 RosterFollower = Callable[[Name], None]
 
 

@@ -1,8 +1,8 @@
-"""States of works, as agents tell them in their reports.
+"""The states of works, from the reports of agents.
 
-A report tells the states of many works at once, whole or as the difference from the last whole
-one. Here they are put together again, and who follows is told which works changed, so that one
-report costs what it changes. A difference that does not fit the whole one is left until it does.
+A report has the states of many works, in full or as a difference from the last full report. They
+are merged here, and followers are called for each work that changed, so the cost of a report is
+that of its changes. A difference that does not match the full report is ignored until it does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fairway.api.report import WorkState
 from fairway.store.interface import Stored
 from fairway.store.mirrors import Mirror, Name
 
-# Told of a work by its cluster and name.
+# Called with the cluster and the name of a work that changed.
 StateFollower = Callable[[str, str], None]
 
 
@@ -31,7 +31,7 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 class _Report(msgspec.Struct):
-    """As much of a report as tells states; its nodes are skipped."""
+    """The fields of a report that have states of works; its nodes are skipped."""
 
     spec: _Spec
 
@@ -41,7 +41,7 @@ _decode = msgspec.json.Decoder(_Report).decode
 
 @dataclass(slots=True)
 class _Chunk:
-    """What was told last of one part of a cluster."""
+    """The last reports of one chunk of a cluster."""
 
     whole: _Spec | None = None
     changes: _Spec | None = None
@@ -64,7 +64,7 @@ class _Chunk:
 
 
 class States:
-    """The state of every work that an agent has told of."""
+    """The state of every work that an agent has reported."""
 
     def __init__(self, reports: Mirror) -> None:
         self.followers: list[StateFollower] = []
@@ -74,11 +74,11 @@ class States:
         reports.followers.append(self._follow)
 
     def get(self, cluster: str, work: str) -> WorkState | None:
-        """The state of a work in a cluster; None where no agent has told of it."""
+        """The state of a work in a cluster; None if no agent has reported it."""
         return self.of_work(work).get(cluster)
 
     def of_work(self, work: str) -> Mapping[str, WorkState]:
-        """Its states by cluster, wherever an agent has told of it."""
+        """The reported states of a work, by cluster."""
         return self._states.get(work) or {}
 
     def of_cluster(self, cluster: str) -> dict[str, WorkState]:

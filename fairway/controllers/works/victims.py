@@ -1,7 +1,7 @@
-"""Whether those that must yield to a claim are gone.
+"""Whether the victims that a claim waits for are gone.
 
-A victim may have been given another claim since, even in the same place. That one was decided
-knowing of ours, so only the attempts that a claim names count.
+A victim may have got another claim since, even in the same cluster. That claim was decided after
+ours and leaves it room, so only the attempts that a claim names count.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from fairway.store.mirrors import Name
 
 
 def victims_left(claim: Claim, victims: Mapping[str, Workload]) -> list[str]:
-    """The victims that a claim still waits for; `victims` are those that still exist.
+    """The victims that a claim still waits for; `victims` has those that still exist.
 
-    A victim in another cluster is waited for as well: until it is gone, its quota is used.
+    A claim also waits for victims in other clusters: until they are gone, their quota is used.
     """
     left = []
     for wait in claim.waits_for:
@@ -35,12 +35,12 @@ def victims_left(claim: Claim, victims: Mapping[str, Workload]) -> list[str]:
 
 
 def mention(victim: WorkloadMention) -> str:
-    """One word for a victim: `namespace/name`, or its UID where that is all there is."""
+    """The key of a victim: `namespace/name`, or its UID if that is all that is known."""
     return f"{victim.namespace}/{victim.name}" if victim.name else victim.uid
 
 
 class Incarnations:
-    """Workloads by their UID, kept by a watch."""
+    """An index of workloads by UID, updated by a watch."""
 
     def __init__(self, cache: Cache) -> None:
         self._names: dict[str, Name] = {}
@@ -51,7 +51,7 @@ class Incarnations:
             self._follow(name, stored)
 
     def name(self, victim: WorkloadMention) -> Name | None:
-        """Which workload is mentioned; None: one that is gone."""
+        """The name of a mentioned workload; None if its UID is gone."""
         if victim.name:
             return (victim.namespace, victim.name)
         return self._names.get(victim.uid)
@@ -71,7 +71,7 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """As much of a workload as says which incarnation it is."""
+    """The fields of a workload that have its UID."""
 
     metadata: _Metadata
 
@@ -80,7 +80,7 @@ _decode = msgspec.json.Decoder(_Head).decode
 
 
 def _is_here(victim: Workload, attempt: int) -> bool:
-    """Whether anything of a victim is left, up to an attempt."""
+    """Whether anything of a victim is left of the given or an earlier attempt."""
     claim = victim.status.claim
     attempts = [placement.attempt for placement in victim.status.releasing]
     if claim is not None:
