@@ -176,7 +176,8 @@ def _listed(parts: Sequence[str]) -> str:
 
 def _missing(reason: Reason) -> str:
     """`8 more h100 GPUs`, of what a reason says is short."""
-    flavor = "" if "," in reason.flavor else reason.flavor
+    flavors = set(reason.flavor.split(","))
+    flavor = flavors.pop() if len(flavors) == 1 else ""
     return missing_words(reason.short, flavor)
 
 

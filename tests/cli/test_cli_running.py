@@ -97,7 +97,7 @@ def test_why_history_and_queue_tell_of_one_that_waits(busy: Fairway) -> None:
     assert made.out == "workload.fairway.dev/second\n"
     told = busy("why", "second").out
     assert told.startswith("second waits in queue research.\n\n  Needs     4 × any\n")  # noqa: RUF001 - as it is printed
-    assert "queue research needs quota for 3 more any GPUs" in told
+    assert "queue research needs quota for 3 more GPUs" in told
     assert busy("explain", "workload/second").out.splitlines()[0] == told.splitlines()[0]
     assert json.loads(busy("why", "second", "-o", "json").out)["state"] == "Waits"
     assert re.match(r"first runs in here for \d+s, 1 of 1 pod ready", busy("why", "first").out)

@@ -47,8 +47,8 @@ async def test_a_workload_waits_with_its_reason_until_its_queue_takes_it_again(
     told = await fleet.plane.explain("default", "train")
     assert told is not None
     assert told["message"] == (
-        "needs 16 × h100 in one cluster; queue research does not take workloads of namespace"
-        " default: its submitters name neither the namespace nor who submitted it"
+        "needs 16 × h100 in one cluster; queue research does not accept workloads from namespace"
+        " default: its submitters name neither the namespace nor the user who submitted it"
     )
     await restrict(fleet, None)
     await fleet.until("train", "Running")

@@ -12,6 +12,7 @@ from fairway.core.clusters import balance_order, ranking
 from fairway.core.packing import pack, space
 from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import Facts, Snapshot
+from tests.core.score_facts import Given
 
 GPU, CPU = "nvidia.com/gpu", "cpu"
 ON_ANY = Assignment(flavors={"main": {}}, names=())
@@ -115,10 +116,7 @@ def test_the_order_in_arrays_equals_the_plain_ranking(
 ) -> None:
     names = tuple(f"cluster-{at:02}" for at in range(len(rows)))
     scores = tuple(model.Score(name=name, weight=weight) for name, weight in scored)
-    facts = [
-        ranking.Facts(cluster=name, others=others)
-        for name, (others, _) in zip(names, rows, strict=True)
-    ]
+    facts = [Given(name, others=others) for name, (others, _) in zip(names, rows, strict=True)]
     unwelcome = {name for name, (_, is_bad) in zip(names, rows, strict=True) if is_bad}
     plain = ranking.rank(facts, scores, 0.0, unwelcome=unwelcome)
     order = balance_order.Order(

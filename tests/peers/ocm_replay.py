@@ -11,9 +11,9 @@ from typing import Any
 
 from fairway.clock import timestamp
 from fairway.core.clusters.choice import choose
-from fairway.core.clusters.ranking import Facts
 from fairway.view.objects import Objects
 from tests.builders import NOW
+from tests.core.score_facts import Given
 from tests.peers.recording import Json, Recording
 
 Chosen = dict[str, list[str]]
@@ -55,10 +55,10 @@ def _choice(step: Json, before: list[str], others: list[str]) -> list[str]:
     objects = Objects.of([*map(_cluster, members), _policy(step["placement"]["spec"], before)])
     facts = objects.facts(NOW)
     seen = {
-        member["name"]: Facts(
-            cluster=member["name"],
+        member["name"]: Given(
+            member["name"],
             others=others.count(member["name"]),
-            allocatable={"cpu": member["cpus"] * 1000} if member["cpus"] else {},
+            amounts={"allocatable": {"cpu": member["cpus"] * 1000} if member["cpus"] else {}},
             scores={
                 ("usage", item): (value, NOW - 1 if member["isExpired"] else None)
                 for item, value in member["scores"].items()

@@ -67,8 +67,8 @@ def test_a_queue_above_must_take_it_too() -> None:
     assert told(found) == REFUSED
     (reason,) = found.waiting[0].reasons
     assert reason.render()["message"] == (
-        "queue company does not take workloads of namespace team: its submitters name neither"
-        " the namespace nor who submitted it"
+        "queue company does not accept workloads from namespace team: its submitters name neither"
+        " the namespace nor the user who submitted it"
     )
 
 
