@@ -1,9 +1,8 @@
-"""An agent in a process of its own, in or near its cluster, for a hub that cannot reach it.
+"""An agent in its own process, in or near its cluster, for a hub that cannot reach the cluster.
 
-It is the same agent as in a hub; what differs is that it reaches the hub's API as anybody would,
-with a credential that is good for its own cluster. All that it must keep is in one folder: how to
-reach the hub, the credential (in files that only their owner can read) and what it remembers of
-works.
+It is the same agent as in a hub, but it uses the hub's API like any client, with a credential that
+is valid for its own cluster. All that it must keep is in one folder: how to reach the hub, the
+credential (in files that only their owner can read) and what it remembers of works.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ from fairway.store.mirrors import Mirror, Name
 _log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 60.0
-_SECONDS_MOST = 3600.0  # between looks at whether the credential is due
+_SECONDS_MOST = 3600.0  # between checks whether the credential is due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullOptions:
-    """What an agent of its own is told."""
+    """Settings of an agent in its own process."""
 
     data: Path
     invitation: Invitation | None = None  # None: it has joined before
@@ -71,10 +70,10 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     expires_at: str
     given_at: float
-    invitation: str  # the digest of the one that it came by
+    invitation: str  # digest of the invitation it joined by
     authority: str = ""
     tls_server_name: str = ""
-    streams: str = ""  # where the hub takes streams, if not there
+    streams: str = ""  # where the hub takes streams, if elsewhere
     streams_authority: str = ""
 
 
@@ -94,19 +93,19 @@ class AgentFolder:
         return msgspec.json.decode(read_private(self._file), type=Membership)
 
     def keep(self, membership: Membership, credential: Credential) -> None:
-        """The token first: a membership without one would be of no use."""
+        """Writes the token first: a membership without one would be useless."""
         write_private(self._token, credential.token.encode())
         write_private(self._file, msgspec.json.encode(membership))
         self._key.unlink(missing_ok=True)
 
     def key(self) -> bytes:
-        """The key to ask with, the same until it has served."""
+        """The key to join with, the same until it has been used."""
         if not self._key.exists():
             write_private(self._key, sealed_box.new_key())
         return read_private(self._key)
 
     def access(self, membership: Membership) -> Access:
-        """The hub as this agent sees it, with whichever token is the newest."""
+        """Access to the hub for this agent, always with the newest token."""
         return Access(
             server=membership.server,
             source=str(self.folder),
@@ -116,7 +115,7 @@ class AgentFolder:
         )
 
     def streams(self, membership: Membership) -> Access:
-        """Where the hub takes streams, with the same token."""
+        """Access to where the hub takes streams, with the same token."""
         if not membership.streams:
             return self.access(membership)
         return Access(
@@ -128,7 +127,7 @@ class AgentFolder:
 
 
 async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None:
-    """Joins where that is still to do, and looks after the cluster until cancelled."""
+    """Joins the hub if it has not yet, and runs the agent until cancelled."""
     clock = clock or SystemClock()
     folder = AgentFolder(options.data)
     membership = await join(folder, options, clock)
@@ -153,7 +152,7 @@ async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None
 
 
 async def join(folder: AgentFolder, options: PullOptions, clock: Clock) -> Membership:
-    """The membership in a folder; by an invitation that was not used yet, a new one."""
+    """The membership in a folder; with an invitation that was not used yet, a new one."""
     membership, invitation = folder.membership(), options.invitation
     if invitation is None:
         if membership is None:
@@ -176,7 +175,7 @@ async def join(folder: AgentFolder, options: PullOptions, clock: Clock) -> Membe
     folder.keep(membership, credential)
     hub = KubeApi(folder.access(membership), clock)
     try:
-        with suppress(ApiError):  # else it ends by itself before long
+        with suppress(ApiError):  # otherwise the invitation expires by itself before long
             await agent_side.use_up(hub, membership.cluster)
     finally:
         await hub.close()
@@ -205,7 +204,7 @@ async def _ask(
 
 
 async def keep_renewing(folder: AgentFolder, hub: KubeApi, clock: Clock) -> None:
-    """Renews the credential whenever that is due, for ever."""
+    """Renews the credential whenever it is due, for ever."""
     while True:
         membership = folder.membership()
         assert membership is not None, "it has joined"
@@ -222,7 +221,7 @@ async def keep_renewing(folder: AgentFolder, hub: KubeApi, clock: Clock) -> None
 
 
 async def renew(folder: AgentFolder, membership: Membership, hub: KubeApi, clock: Clock) -> None:
-    """Takes another credential in the place of the one that is held."""
+    """Replaces the present credential with a new one."""
     credential = await agent_side.renew_credential(hub, membership.cluster)
     newer = msgspec.structs.replace(
         membership, expires_at=credential.expires_at, given_at=clock.now()
@@ -259,7 +258,7 @@ def _agents(
 
 
 def _follow(store: Store, kinds: LiveKinds, clock: Clock) -> Mirror:
-    """Keeps the kinds to the hub's rules."""
+    """Keeps the kinds up to date with the hub's rules."""
     mirror = Mirror(store, KIND_RULES, clock=clock)
     rules: dict[Name, KindRule] = {}
 

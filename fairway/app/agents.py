@@ -1,5 +1,7 @@
-"""The agents that run inside the hub: of simulated clusters, of this machine itself, and of
-Kubernetes clusters that the hub reaches by itself."""
+"""The agents inside the hub: of simulated clusters, of this machine, and of Kubernetes clusters.
+
+The Kubernetes clusters are those that the hub reaches by itself.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,10 @@ def make_agents(
     worlds: Worlds | None = None,
     is_inline: bool = False,
 ) -> Agents:
-    """Agents for every cluster that is looked after from this process.
+    """Agents for every cluster that this process looks after.
 
     `worlds` are simulated clusters that outlive the hub; without them each hub has its own. On
-    virtual time, which no thread keeps up with, all is done in one: `is_inline`.
+    virtual time, which threads cannot follow, everything runs in one thread: `is_inline`.
     """
     worlds = worlds or Worlds(kinds.of, clock)
 
@@ -58,7 +60,7 @@ def make_agents(
             driver = _kubernetes(store, cluster, kinds, clock)
         else:
             return None
-        # What is simulated ends with the hub, so its memory need not outlive a power cut.
+        # A simulated cluster ends with the hub, so its memory need not survive a power cut.
         memory = Memory(own, is_inline=is_inline, is_synced=cluster.spec.simulated is None)
         return Agent(
             cluster.metadata.name,
@@ -88,8 +90,10 @@ def _kubernetes(store: Store, cluster: Cluster, kinds: KnownKinds, clock: Clock)
 
 
 async def access_to(store: Store, cluster: Cluster) -> Access:
-    """How a hub reaches a Kubernetes cluster: by the kubeconfig in the Secret that the cluster
-    names, else by the one of whoever runs the hub."""
+    """How a hub reaches a Kubernetes cluster.
+
+    By the kubeconfig in the Secret that the cluster names, else by that of the hub's own user.
+    """
     settings = cluster.spec.kubernetes
     assert settings is not None, "a Kubernetes cluster"
     named = settings.kubeconfig

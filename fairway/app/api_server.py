@@ -1,4 +1,4 @@
-"""The API of a hub over its store: who may do what, and what is told of it."""
+"""The API of a hub over its store: authorization, audit and metrics included."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from fairway.store.keys import RBAC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInOptions:
-    """How people sign in beyond tokens of the hub's own."""
+    """How users sign in, besides tokens of the hub's own."""
 
     openid: OpenIdSettings | None = None
-    page_urls: tuple[str, ...] = ()  # where people open the page, beside the hub's own address
+    page_urls: tuple[str, ...] = ()  # where users open the page, besides the hub's own address
     is_page_read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OpenId:
-    """What knows a company's provider, as long as the hub runs."""
+    """The parts that know a company's OpenID provider, while the hub runs."""
 
     provider: Provider
     id_tokens: IdTokens
@@ -126,7 +126,7 @@ def make_api(
 
 
 def _gate(authorizer: Authorizer) -> Gate:
-    """Nobody hands out rights that they do not hold."""
+    """A gate that keeps callers from granting rights that they do not hold."""
 
     def gate(identity: Identity, target: Target, body: JsonObject, old: JsonObject | None) -> None:
         if target.group == RBAC:

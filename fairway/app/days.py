@@ -1,7 +1,7 @@
 """Plays a day on virtual time: a whole hub with its agents and simulated clusters, in one thread.
 
-Nothing of it differs from a hub in earnest but the clock, the store's disk, which is memory, and
-that nobody else can have the lead.
+It differs from a real hub only in the clock, in the store's disk, which is memory, and in that no
+other replica can lead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MIDNIGHT = START - 8 * HOUR
 _LOOK_SECONDS = 60.0
 _SCALE_SECONDS = 600.0
 _TERM_SECONDS = 600.0
-_QUIET_SECONDS = 30.0  # what is only looked at now and then need not be looked at more often
+_QUIET_SECONDS = 30.0  # for periodic looks, which need not be more frequent
 _HELD = ("Bound", "Ready", "Terminating")
 _WRITE = Write(user="day", manager="fairway-day")
 
@@ -51,7 +51,7 @@ Look = Callable[[Reading], None]
 def play(
     day: Day, look: Look, *, hours: float = HOURS, every_seconds: float = _LOOK_SECONDS
 ) -> None:
-    """Plays a day as fast as it goes; `look` is told every so often how things are."""
+    """Plays a day as fast as it can; `look` is called periodically with the state."""
     time = Time(_MIDNIGHT)
     with tempfile.TemporaryDirectory(prefix="fairway-day-") as folder:
         stage = _Stage(day, time, Path(folder), every_seconds)
@@ -122,11 +122,11 @@ class _Stage:
         assert resource is not None, body["kind"]
         key = ResourceKey(group, version, resource.plural)
         namespace = str(body["metadata"].get("namespace", ""))
-        # A day is played again and again; a store makes what it is given its own.
+        # A day is played repeatedly, and a store modifies what it is given.
         await self.store.create(key, deepcopy(body), namespace=namespace, write=_WRITE)
 
     async def _live(self, look: Look, hours: float) -> None:
-        """Lets the day go by, from look to look."""
+        """Plays the day, from look to look."""
         events = sorted(self.day.events, key=lambda event: event.at)
         batch = sorted(self.day.batch, key=lambda pair: pair[0])
         releases = sorted(self.day.releases, key=lambda release: release.at)
@@ -168,7 +168,7 @@ class _Stage:
     async def _read(
         self, hour: float, wanted: int, *, says: tuple[str, ...], was_hit: bool
     ) -> Reading:
-        """How the clusters themselves are, whatever the hub knows of it."""
+        """The state of the clusters themselves, whatever the hub knows of it."""
         work = work_name(NAMESPACE, SERVICE)
         ready: dict[str, int] = {}
         held: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The embedded store of a hub, what it holds from the start, and what a demo adds."""
+"""The embedded store of a hub, its initial objects, and those that a demo adds."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SWITCH_SECONDS = 0.0005
 
 
 def settle_memory() -> None:
-    """Takes what lives as long as the process out of the collector's sight.
+    """Hides objects that live as long as the process from the garbage collector.
 
-    A hub holds many objects that never form cycles; looking through them every few hundred
-    allocations costs a quarter of all writes.
+    A hub holds many objects that never form cycles; scanning them every few hundred allocations
+    costs a quarter of all writes.
     """
     gc.collect()
     gc.freeze()
@@ -34,11 +34,11 @@ def settle_memory() -> None:
 
 
 def settle_threads() -> None:
-    """Lets threads that wait for a disk have the interpreter sooner than they would by default.
+    """Lets threads that wait for a disk get the interpreter sooner than by default.
 
-    Each call of theirs to the system gives up the interpreter's lock and has to get it back, while
-    the event loop gives it up only when asked for as long as this. Seven durable writes lie between
-    the submission of a workload and its running, of several such calls each.
+    Each of their system calls releases the interpreter's lock and must take it again, while the
+    event loop releases it only when a thread has waited for this interval. Between the submission
+    of a workload and its running there are seven durable writes, of several such calls each.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
 
@@ -54,7 +54,7 @@ def open_store(folder: Path, *, clock: Clock | None = None) -> EmbeddedStore:
 
 
 async def prepare_store(store: EmbeddedStore) -> None:
-    """What every hub holds from the start: namespaces, roles, and our kinds."""
+    """Creates what every hub holds from the start: namespaces, roles, and our kinds."""
     for definition in crds.definitions():
         await _apply(store, DEFINITIONS, definition)
     for name in _NAMESPACES:
@@ -65,7 +65,7 @@ async def prepare_store(store: EmbeddedStore) -> None:
 
 
 async def load_demo(store: Store, catalogue: Catalogue) -> None:
-    """Puts the demo fleet into a hub; what is there already stays as it is."""
+    """Adds the demo fleet to a hub; existing objects stay as they are."""
     for document in demo.documents():
         body = document.value
         group, _, version = body["apiVersion"].rpartition("/")
@@ -76,13 +76,13 @@ async def load_demo(store: Store, catalogue: Catalogue) -> None:
 
 
 async def _apply(store: Store, kind: ResourceKey, body: JsonObject) -> None:
-    """Makes an object what this version of the hub says, leaving what others added."""
+    """Makes an object match this version of the hub, leaving what others added."""
     patch = Patch(type="apply", body=body, force=True)
     await store.patch(kind, body["metadata"]["name"], patch, write=BY_HUB)
 
 
 async def _complete(store: EmbeddedStore, kind: ResourceKey, wanted: JsonObject) -> None:
-    """Makes a role or binding, or adds to it what a newer version of the hub brings."""
+    """Creates a role or binding, or adds what a newer version of the hub brings to it."""
     try:
         stored = await store.get(kind, wanted["metadata"]["name"])
     except NotFound:
@@ -94,7 +94,7 @@ async def _complete(store: EmbeddedStore, kind: ResourceKey, wanted: JsonObject)
 
 
 async def _create(store: Store, kind: ResourceKey, body: JsonObject, namespace: str = "") -> None:
-    """Makes an object once; what an administrator made of it since then stays."""
+    """Creates an object once; later changes by an administrator stay."""
     try:
         await store.create(kind, body, namespace=namespace, write=BY_HUB)
     except AlreadyExists:

@@ -1,4 +1,4 @@
-"""A hub's process: store, controllers, agents and API, put together and ended in order."""
+"""A hub's process: store, controllers, agents and API, assembled and ended in order."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class HubOptions:
     tls_key: Path | None = None
     host_names: tuple[str, ...] = ()  # further names for a generated certificate
     has_demo: bool = False  # begin with the demo fleet
-    has_controllers: bool = True  # false: keeps objects, and decides nothing
+    has_controllers: bool = True  # false: stores objects, and decides nothing
     kubernetes: OnKubernetes | None = None  # where its objects are; None: in the data folder
-    replica_address: str = ""  # where other replicas reach this one, if not at the address
+    replica_address: str = ""  # where other replicas reach this one, if not at `address`
     replica_port: int = 0  # 0: any free one
-    lease_seconds: int = 15  # after which another replica leads, if the leader was not heard
+    lease_seconds: int = 15  # after which another replica leads, if the leader is silent
     sign_in: SignInOptions = field(default_factory=SignInOptions)
 
 
@@ -140,7 +140,7 @@ async def _open_store(options: HubOptions, clock: Clock) -> AsyncIterator[Backin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Served:
-    """Where a hub answers, and by which authority it is to be believed."""
+    """Where a hub answers, and the authority by which clients trust it."""
 
     url: str
     kubeconfig: Path
@@ -169,7 +169,7 @@ async def _run_controllers(
         clock=clock,
         kinds=kinds,
         options=PlaneOptions(
-            # Nobody else can have the store of a folder open.
+            # No other process can have the store of a folder open.
             terms=TermSettings(
                 identity=_identity(),
                 duration_seconds=options.lease_seconds,
@@ -179,7 +179,7 @@ async def _run_controllers(
             sink=sink,
             spans=spans,
             history=history,
-            # Of several replicas, one has the agents: two would undo each other's work.
+            # Only one of several replicas runs agents: two would undo each other's work.
             beside=() if is_alone else (agents, conversions),
             is_alone=is_alone,
             sources=sources,
@@ -211,7 +211,7 @@ async def _run_controllers(
 async def _reaching(
     agents: Agents, plane: ControlPlane, options: HubOptions, clock: Clock, store: Store
 ) -> AsyncIterator[Reaching]:
-    """How this process reaches agents: by itself, and by way of other replicas if there may be."""
+    """How this process reaches agents: directly, and through other replicas if there may be any."""
     async with AsyncExitStack() as stack:
         replicas = None
         if options.kubernetes is not None:
@@ -230,7 +230,7 @@ async def _reaching(
 
 
 def _identity() -> str:
-    """Who this replica is, among all that there may be on this machine and others."""
+    """The identity of this replica, unique among all on this machine and others."""
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
@@ -271,14 +271,14 @@ def _serving_files(options: HubOptions, clock: Clock) -> certificates.ServingFil
 
 
 async def _renew_certificate(options: HubOptions, tls: ssl.SSLContext, clock: Clock) -> None:
-    """Looks twice a day whether the generated certificate is due; connections stay as they are."""
+    """Checks twice a day whether the generated certificate is due; connections stay open."""
     while options.tls_certificate is None:
         await clock.sleep(_RENEWAL_SECONDS)
         certificates.reload(tls, _serving_files(options, clock))
 
 
 def _page_urls(options: HubOptions, url: str, port: int) -> list[str]:
-    """Where the page is: at the names of the hub's own certificate, and where it is said to be."""
+    """Where the page is: at the names of the hub's own certificate, and at configured URLs."""
     names = ("localhost", *options.host_names)
     return [url, *(f"https://{name}:{port}" for name in names), *options.sign_in.page_urls]
 

@@ -1,4 +1,4 @@
-"""Where agents learn which nodes can be had, chosen by what their Cluster says."""
+"""Where agents learn which nodes can be bought, chosen by what their Cluster says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairway.clock import Clock
 
 
 def inventory_of(cluster: Cluster, clock: Clock) -> Inventory:
-    """The inventory beside what the driver of a cluster finds by itself."""
+    """The inventory used besides what the driver of a cluster finds by itself."""
     inventory = cluster.spec.inventory
     return (
         Listed()

@@ -1,8 +1,9 @@
 """Breakers: what the hub did in the past hour, and whether it must stop.
 
-Pure values: counts by minute for an hour. A breaker is open while the hour has as much as the fleet
-allows; it closes by itself as the hour moves on, or when the limit is raised. That of money is open
-while elastic nodes cost as much an hour as the fleet allows; it closes when some of them are gone.
+Pure values: counts per minute for an hour. A breaker is open while the past hour's count is at the
+fleet's limit. It closes by itself as the hour moves on, or when the limit is raised. The price
+breaker is open while elastic nodes cost as much per hour as the fleet allows; it closes when some
+of them are gone.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ Name = Literal["Preemptions", "Moves", "Deletions", "Price"]
 NAMES: tuple[Name, ...] = ("Preemptions", "Moves", "Deletions", "Price")
 _MINUTE = 60
 _HOUR = 3600
-_TOLD_SECONDS = 30.0  # within which an agent tells of nodes that were asked for
+_TOLD_SECONDS = 30.0  # agents report requested nodes within this time
 _NANOS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """What was counted in each minute of the past hour, in billionths so that prices are exact."""
+    """Counts per minute of the past hour, in billionths so that prices are exact."""
 
     minutes: tuple[tuple[int, int], ...] = ()  # (minute, nanos), the latest last
     open_since: float | None = None
@@ -52,14 +53,14 @@ class Breakers:
     moves: Counter = Counter()
     deletions: Counter = Counter()
     price: Counter = Counter()
-    standing: int = 0  # what all elastic nodes that there are cost an hour, in nanos
-    expected: int = 0  # what they will, with those that were asked for since
-    expected_until: float = 0.0  # by then those have come, are on their way, or failed
+    standing: int = 0  # hourly cost of all elastic nodes that exist, in nanos
+    expected: int = 0  # the same, with nodes requested since
+    expected_until: float = 0.0  # by then those nodes have come, are on their way, or failed
 
     def counted(
         self, name: Name, now: float, *, count: int = 1, price: Quantity | None = None
     ) -> Breakers:
-        """With so much more done; the price of nodes is that of an hour of them."""
+        """A copy with more counted; for `Price`, `price` is the hourly price of the new nodes."""
         nanos = price.nanos if price is not None else count * _NANOS
         if name == "Price":
             expected = self.amount(name, now) + nanos
@@ -82,8 +83,11 @@ class Breakers:
         return counter
 
     def amount(self, name: Name, now: float) -> int:
-        """What is held against the limit: what was done in the past hour; of money what all nodes
-        cost an hour, those that were asked for and not told of yet included."""
+        """The amount held against the limit.
+
+        For `Price` it is the hourly cost of all nodes, including requested nodes not reported yet;
+        for the others it is the count of the past hour.
+        """
         if name == "Price":
             return max(self.standing, self.expected if now < self.expected_until else 0)
         return self.of(name).past_hour(now)
@@ -96,12 +100,12 @@ class Breakers:
         return max(0, most - self.amount(name, now)) // _NANOS
 
     def is_open(self, name: Name, limits: Limits, now: float) -> bool:
-        """Whether nothing more of this sort may be done."""
+        """Whether nothing more of this kind may be done."""
         most = _limit(name, limits)
         return most is not None and self.amount(name, now) >= most
 
     def looked_at(self, limits: Limits, now: float) -> Breakers:
-        """With the moments at which breakers opened, or forgotten where they closed."""
+        """A copy that records when breakers opened, and clears that for closed ones."""
         breakers = self
         for name in NAMES:
             counter = self.of(name)
@@ -110,7 +114,7 @@ class Breakers:
         return breakers
 
     def closes_at(self, limits: Limits, now: float) -> float | None:
-        """When the next open breaker may close."""
+        """The earliest time at which an open breaker may close."""
         times = [self.expected_until] if self.is_open("Price", limits, now) else []
         times += [
             (self.of(name).minutes[0][0] + 1) * _MINUTE + _HOUR
@@ -120,7 +124,7 @@ class Breakers:
         return float(min(times)) if times else None
 
     def status(self, limits: Limits, now: float) -> tuple[BreakerStatus, ...]:
-        """What `Fleet.status.breakers` says: only breakers that have a limit."""
+        """The value of `Fleet.status.breakers`: only breakers that have a limit."""
         breaker_status = []
         for name in NAMES:
             if _limit(name, limits) is None:
@@ -158,7 +162,7 @@ def _limit(name: Name, limits: Limits) -> int | None:
 
 
 def restore(statuses: tuple[BreakerStatus, ...], now: float) -> Breakers:
-    """What a hub that starts takes over: all of the past hour, as if it had just happened."""
+    """The breakers of a hub that starts: the past hour counts as if it had just happened."""
     breakers = Breakers()
     for status in statuses:
         counter = Counter(open_since=status.open_since.timestamp() if status.open_since else None)

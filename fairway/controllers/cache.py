@@ -1,4 +1,4 @@
-"""The mirrors that controllers share: one watch for each kind, however many look at it."""
+"""The mirrors that controllers share: one watch per kind, however many controllers use it."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ _DECODED_MOST = 8_192
 
 
 class Cache:
-    """What the store has, kept by watches, and read as typed objects."""
+    """The objects of the store, kept up to date by watches and read as typed objects."""
 
     def __init__(self, store: Store, *, clock: Clock) -> None:
         self._mirrors = {
             kind: Mirror(store, kind, clock=clock)
             for kind in (*_KINDS.values(), PRIORITY_CLASSES, NAMESPACES, VOLUME_CLAIMS)
         }
-        # On a Kubernetes hub every node renews a lease of its own, several times a minute.
+        # On a Kubernetes hub every node renews its own lease several times a minute.
         beats = Selection(fields=f"metadata.name={AGENT_LEASE}")
         self._mirrors[LEASES] = Mirror(store, LEASES, clock=clock, selection=beats)
         self._typed = {kind: self._mirrors[key] for kind, key in _KINDS.items()}
@@ -85,18 +85,18 @@ class Cache:
         return self._mirrors[kind]
 
     def get(self, kind: type[T], name: str, namespace: str = "") -> T | None:
-        """An object as it was last seen; None where there is none."""
+        """An object as last seen; None if there is none."""
         stored = self._typed[kind].get((namespace, name))
         return _read(stored.raw, kind) if stored is not None else None
 
     def all(self, kind: type[T]) -> Iterable[T]:
-        """All objects of a kind that can be read; of the others the planner tells."""
+        """All readable objects of a kind; the planner reports the others."""
         for _, stored in self._mirrors[_KINDS[kind]].items():
             with suppress(ApiError):
                 yield _read(stored.raw, kind)
 
     def index(self, kind: Callable[[Cache], Index]) -> Index:
-        """An index of what is here, made for the first who asks and shared by all."""
+        """An index of the cached objects, made on first use and shared by all callers."""
         if kind not in self._indexes:
             self._indexes[kind] = kind(self)
         result: Index = self._indexes[kind]
@@ -109,7 +109,7 @@ class Cache:
         return self.get(Fleet, _FLEET[1]) or Fleet()
 
     async def run(self) -> None:
-        """Follows all kinds until cancelled."""
+        """Watches all kinds until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for mirror in self._mirrors.values():
                 tasks.create_task(mirror.run())
@@ -119,16 +119,16 @@ class Cache:
         await complete(list(self._mirrors.values()))
 
     async def refresh(self) -> None:
-        """Returns once everything has been read that was written by now."""
+        """Returns once everything written before this call has been read."""
         await refresh(list(self._mirrors.values()))
 
 
 def _read(raw: bytes, kind: type[T]) -> T:
-    """Reports are large and change all the time; they are not worth remembering."""
+    """Reads an object; reports are large and change all the time, so they are not cached."""
     return codec.decode(raw, kind) if kind is ClusterReport else _decode(raw, kind)
 
 
 @lru_cache(maxsize=_DECODED_MOST)
 def _decode(raw: bytes, kind: type[T]) -> T:
-    """Objects are immutable, so one that is asked for often is read once."""
+    """Decodes an object once and caches it: objects are immutable."""
     return codec.decode(raw, kind)

@@ -1,9 +1,9 @@
 """How Python processes of the hub are started.
 
-A person starts a hub in any folder, and Python puts the current folder first in the path of
-`python -m` and `python -c`: a `json.py` that lies there would be run by the child. So it is left
-out, and the child has this very package, wherever the hub has it from. What was installed elsewhere
-on purpose (PYTHONPATH, the user's own folder) stays.
+A hub may be started in any folder, and Python puts the current folder first in the path of
+`python -m` and `python -c`: the child would run a `json.py` that lies there. So the current folder
+is left out, and the child gets the same package as the hub, wherever that comes from. What was
+installed elsewhere on purpose (PYTHONPATH, the user's own folder) stays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import fairway
 
 _FOLDER = str(Path(fairway.__file__).absolute().parents[1])
-# The folder of the package comes first for the package alone, so that the child is of our version.
+# The package folder comes first only to import the package, so that the child has our version.
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); import fairway; "
     "sys.path.append(sys.path.pop(0)); from {module} import main; main()"
@@ -25,7 +25,7 @@ _PROGRAM = (
 
 
 async def start_python(module: str) -> Process:
-    """A child that runs the `main` of a module, to be talked to over its standard streams."""
+    """Starts a child that runs the `main` of a module; its standard streams are pipes."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",
@@ -40,7 +40,10 @@ async def start_python(module: str) -> Process:
 
 
 def _environment() -> dict[str, str]:
-    """That of the hub; an empty entry in PYTHONPATH, as `:/opt/lib` has, is the current folder."""
+    """The hub's environment; empty entries of PYTHONPATH, as in `:/opt/lib`, are removed.
+
+    An empty entry means the current folder.
+    """
     environment = dict(os.environ)
     if "PYTHONPATH" in environment:
         entries = environment["PYTHONPATH"].split(os.pathsep)

@@ -1,4 +1,4 @@
-"""What workloads hold, as their status says it: as much of it as sums of GPUs need."""
+"""What workloads hold according to their status, as far as sums of GPUs need it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PodSet(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def gpus(self) -> int:
-        """Of all its pods, in thousandths."""
+        """GPUs of all its pods, in thousandths."""
         nanos = sum(
             Quantity.of(amount).nanos
             for resource, amount in self.requests.items()
@@ -26,7 +26,7 @@ class PodSet(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def flavor(self) -> str:
-        """By which its pods are counted: that of their accelerators, where they have any."""
+        """The flavor that its pods are counted by: that of their accelerators, if they have any."""
         return flavor_of(self.flavors.items())
 
 
@@ -40,6 +40,6 @@ class Somebody(msgspec.Struct, frozen=True):
 
 
 def flavor_of(flavors: Iterable[tuple[str, str]]) -> str:
-    """Of flavors by resource that of accelerators, where there are any, else the first."""
+    """The flavor of accelerators among flavors by resource, if there are any; else the first."""
     chosen = sorted(flavors, key=lambda flavor: (not is_accelerator(flavor[0]), flavor))
     return chosen[0][1] if chosen else ""

@@ -1,7 +1,7 @@
-"""KindRules: kinds that users describe are known from the moment their rule is there.
+"""KindRules: kinds that users describe are known as soon as their rule exists.
 
-Every replica keeps to the rules, since its agents ask it for kinds; the leader alone writes what
-became of each rule into its status.
+Every replica applies the rules, since its agents ask it for kinds; only the leader writes the
+status of each rule.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _log = logging.getLogger(__name__)
 
 
 class KindRules:
-    """Keeps the kinds of a hub."""
+    """Keeps the kinds of a hub up to date with its rules."""
 
     def __init__(self, *, store: Store, cache: Cache, kinds: LiveKinds, clock: Clock) -> None:
         self._store = store
         self._cache = cache
         self._kinds = kinds
         self._clock = clock
-        self._specs: dict[Name, object] = {}  # as the kinds were made from
+        self._specs: dict[Name, object] = {}  # from which the kinds were made
         self._loaded = Loaded()
         self._loop: Loop[Name] = Loop("kind rules", self._reconcile, clock=clock, forgets=True)
         cache.mirror(KIND_RULES).followers.append(self._rule_changed)

@@ -1,7 +1,7 @@
-"""Measuring: whom to ask for numbers, as the fleet says or an object of its own.
+"""Measuring: which metric source to query, as set by the fleet or by an object.
 
 A tenant's object may name a server of its own only where the fleet allows it, since the hub calls
-it; and show it only secrets of its own namespace, since the server learns them.
+that server. It may send only secrets of its own namespace, since the server learns them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fairway.store.keys import SECRETS
 
 
 class Measuring:
-    """The sources of a hub, for controllers that decide by numbers."""
+    """The metric sources of a hub, for controllers that decide by metrics."""
 
     def __init__(
         self, *, store: Store, cache: Cache, sources: Sources, meter: PodMeter | None = None
@@ -38,7 +38,7 @@ class Measuring:
         self._sources = sources
 
     async def source(self, own: PrometheusServer | None, namespace: str) -> Source:
-        """Whom to ask for an object of a namespace; MetricsFault where there is nobody."""
+        """The source for an object of a namespace; MetricsFault if there is none."""
         settings = self._cache.fleet().spec.metrics
         if own is not None and not settings.allow_own_servers:
             raise Refused("the fleet does not allow servers of one's own (metrics.allowOwnServers)")

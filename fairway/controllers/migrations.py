@@ -1,10 +1,10 @@
-"""Objects that are kept in an earlier version of their kind are written anew in the present one.
+"""Migrations: objects stored in an earlier version of their kind are rewritten in the present one.
 
-A store converts when it reads, so nothing waits for this: it runs beside everything else, a few
-objects at a time, with readers and writers of every version around it. Each object is written as it
-is, against the version that was seen; one that somebody else wrote meanwhile is in the present
-version already. Only when every object was seen does the definition say that no earlier version is
-kept any more. One that is interrupted begins anew: what is written already costs a look, no write.
+A store converts when it reads, so nothing waits for this. A migration runs in the background, a few
+objects at a time, while clients read and write every version. Each object is written as it is,
+against the version that was read; an object that was changed meanwhile is in the present version
+already. Only when every object was seen does the definition say that no earlier version is stored.
+An interrupted migration starts over: objects already written cost a read, no write.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairway.store.keys import DEFINITIONS
 
 _WRITE = Write(user="system:fairway", manager="fairway-migration")
 _LOOK_SECONDS = 60.0
-# How long the servers of one cluster may take until all of them write in another version.
+# How long the servers of one cluster may take until all of them write the new version.
 _SETTLE_SECONDS = 10.0
 _PAGE = 250
 _PER_SECOND = 50.0
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Migrations:
-    """Brings the objects of our kinds into the version in which they are to be kept."""
+    """Rewrites the objects of our kinds in the version in which they are to be stored."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Migrations:
         _log.info("all objects of %s are kept in version %s; %d were written", name, stored, count)
 
     async def _settle(self, name: str) -> JsonObject | None:
-        """The definition of objects that are to be written anew, when all servers know it."""
+        """The definition of objects that need rewriting, once all servers know it."""
         seen = None
         while True:
             definition = await self._definition(name)
@@ -89,13 +89,13 @@ class Migrations:
             return None
 
     async def _objects(self, kind: ResourceKey) -> AsyncIterator[JsonObject]:
-        """All objects, in pages; those that come meanwhile are kept in the present version."""
+        """All objects, in pages; objects created meanwhile are stored in the present version."""
         page = Page(limit=_PAGE)
         while True:
             try:
                 listing = await self._store.list(kind, EVERYTHING, page)
             except Expired:
-                page = Page(limit=_PAGE)  # it took too long; what is written is not written again
+                page = Page(limit=_PAGE)  # the list expired; written objects are not written again
                 continue
             for stored in listing.items:
                 yield stored.object()
@@ -104,7 +104,7 @@ class Migrations:
             page = Page(limit=_PAGE, continue_from=listing.continue_from)
 
     async def _write(self, kind: ResourceKey, metadata: JsonObject) -> int:
-        """Writes an object as it is; how many were written."""
+        """Writes an object as it is; returns how many were written."""
         seen = {"resourceVersion": metadata["resourceVersion"]}
         patch = Patch(type="merge", body={"metadata": seen})
         namespace = metadata.get("namespace", "")
@@ -117,7 +117,7 @@ class Migrations:
         return int(stored.object()["metadata"]["resourceVersion"] != seen["resourceVersion"])
 
     async def _conclude(self, definition: JsonObject) -> None:
-        """Says that no earlier version is kept, unless the definition was changed meanwhile."""
+        """Records that no earlier version is stored, unless the definition changed meanwhile."""
         metadata = definition["metadata"]
         stored = {"storedVersions": [_stored(definition)]}
         version = {"resourceVersion": metadata["resourceVersion"]}
@@ -128,7 +128,7 @@ class Migrations:
 
 
 def _stored(definition: JsonObject) -> str:
-    """The version in which objects are kept from now on."""
+    """The version in which objects are stored from now on."""
     return str(
         next(version["name"] for version in definition["spec"]["versions"] if version["storage"])
     )

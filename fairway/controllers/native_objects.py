@@ -1,13 +1,13 @@
 """Natives: objects with a queue label become workloads, and get their status back.
 
-For a Job, Deployment or any other known kind that names its queue, or lives in a namespace that
-has a default queue, a Workload is kept that stands for it. It belongs to the object, so deleting
-the object stops the workload. What becomes of it in the clusters is written to the object's status
-and to nothing else of it: whoever keeps the object in a repository sees no difference.
+A Job, Deployment or object of another known kind that names its queue, or is in a namespace with a
+default queue, gets a Workload that stands for it. The object owns the Workload, so deleting the
+object stops the workload. The status from the clusters is written to the object's status and
+nowhere else: a repository that keeps the object sees no difference.
 
 Where the hub's objects are on a Kubernetes server, controllers beside the hub may know the same
-kinds. No workload is made of an object that they would run too (see `kinds.held_back`), and an
-object that names only Kueue's queue is left to the Kueue that may be there.
+kinds. An object that they would run too gets no workload (see `kinds.held_back`), and an object
+that names only Kueue's queue is left to the Kueue that may be there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from fairway.store.mirrors import Mirror, Name
 STATUS_FEEDBACK = "status"  # the feedback value that carries an object's whole status
 _HASH = "fairway.dev/source-hash"
 _SOURCE = b'"source"'
-_TAKEN_SECONDS = 60.0  # until an object whose workload's name is taken is looked at again
+_TAKEN_SECONDS = 60.0  # before an object whose workload's name is taken is tried again
 _BUILT_IN = frozenset({"v1", "apps/v1", "batch/v1"})
 _WRITE = Write(user="system:fairway", manager="fairway-natives")
 
@@ -87,16 +87,16 @@ class Natives:
         self._definitions.followers.append(lambda name, stored: self._served.mark())
         if isinstance(kinds, LiveKinds):
             kinds.followers.append(self._kinds_changed)
-        self._standing: dict[Name, Source] = {}  # for which object each workload stands
+        self._standing: dict[Name, Source] = {}  # the object that each workload stands for
         cache.mirror(WORKLOADS).followers.append(self._workload_changed)
         cache.mirror(WORKS).followers.append(self._work_changed)
 
     async def run(self) -> None:
-        """Follows every kind that is served and known, until cancelled."""
+        """Watches every kind that is served and known, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._namespaces.run())
             tasks.create_task(self._definitions.run())
-            # What was followed before, by a run that ended, is looked at as it is now.
+            # Objects watched by an earlier run are reconciled as they are now.
             tasks.create_task(self._loop.run(list(self._all_sources())))
             followed: set[tuple[str, str]] = set()
             while True:
@@ -147,7 +147,10 @@ class Natives:
                     self._loop.mark((*kind, namespace, value))
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
-        """Once one is gone, its object may need another: it may have been made anew meanwhile."""
+        """Marks the object of a workload that is gone or failed.
+
+        The object may have been recreated before its old workload was gone; it needs a new one.
+        """
         if stored is None:
             source = self._standing.pop(name, None)
             if source is not None:
@@ -159,7 +162,7 @@ class Natives:
                 source = (reference.api_version, reference.kind, name[0], reference.name)
                 self._standing[name] = source
                 if workload.status.phase == "Failed":
-                    self._loop.mark(source)  # only now may the object say so
+                    self._loop.mark(source)  # only now may the object's status say so
 
     def _work_changed(self, name: Name, stored: Stored | None) -> None:
         work = self._cache.get(Work, name[1], name[0])
@@ -178,11 +181,11 @@ class Natives:
         mirror = self._mirrors.get((api_version, kind))
         stored = mirror.get((namespace, name)) if mirror is not None else None
         if stored is None:
-            return None  # its workload goes with it
+            return None  # its workload is deleted with it
         result = {"apiVersion": api_version, "kind": kind, **stored.object()}
         known = self._kinds.of(result)
         if result["metadata"].get("deletionTimestamp") or known is None:
-            return None  # a rule that is taken away stops nothing
+            return None  # removing a rule stops nothing
         try:
             wanted = as_workload(self._with_queue(result), self._kinds)
         except Invalid as fault:
@@ -198,17 +201,17 @@ class Natives:
             return self._clock.now() + _TAKEN_SECONDS
         if existing is None and not self._may_be_run(result, known):
             await self._notes.warn(result, "NotHeldBack", advice(known))
-            return None  # it is looked at again when it changes
+            return None  # it is reconciled again when it changes
         await self._keep(wanted, workload_name, result, existing)
         await self._write_status(result, workload_name)
         return None
 
     def _may_be_run(self, body: JsonObject, kind: Kind) -> bool:
-        """Whether nobody else would run it, so that it can't run twice."""
+        """Whether nothing else would run it, so that it can't run twice."""
         return self._is_alone or is_held_back(body, kind)
 
     def _with_queue(self, body: JsonObject) -> JsonObject:
-        """The object as if it named the default queue of its namespace, where it names none."""
+        """The object, with the default queue of its namespace if it names none."""
         metadata = body["metadata"] if self._is_alone else _without_kueue(body["metadata"])
         body = {**body, "metadata": metadata}
         labels = metadata.get("labels") or {}
@@ -224,7 +227,7 @@ class Natives:
     async def _keep(
         self, wanted: JsonObject, name: str, object_: JsonObject, existing: Workload | None
     ) -> None:
-        """Makes the workload of an object what the object says."""
+        """Makes the workload of an object match the object."""
         metadata = {
             key: value for key, value in wanted["metadata"].items() if key != "creationTimestamp"
         }
@@ -239,7 +242,7 @@ class Natives:
         digest = sha256(msgspec.json.encode([metadata, wanted["spec"]], order="sorted")).hexdigest()
         annotations = {**metadata.get("annotations", {}), _HASH: digest[:16]}
         if existing is not None and not await self._may_change(existing, owner["uid"]):
-            return  # it is looked at again once that is gone
+            return  # it is reconciled again once that workload is gone
         if existing is not None and existing.metadata.annotations.get(_HASH) == digest[:16]:
             return
         version = {"resourceVersion": existing.metadata.resource_version} if existing else {}
@@ -264,7 +267,10 @@ class Natives:
         )
 
     async def _may_change(self, workload: Workload, uid: str) -> bool:
-        """Whether a workload is not about to go, nor stands for an earlier object of the name."""
+        """Whether a workload is not being deleted, nor stands for an earlier object of the name.
+
+        A workload that stands for an earlier object is deleted.
+        """
         metadata = workload.metadata
         if metadata.deletion_timestamp is not None:
             return False
@@ -276,7 +282,7 @@ class Natives:
 
     async def _delete(self, workload: Workload) -> None:
         metadata = workload.metadata
-        with suppress(NotFound):  # somebody else was first
+        with suppress(NotFound):  # already deleted
             await self._store.delete(
                 WORKLOADS,
                 metadata.name,
@@ -286,7 +292,7 @@ class Natives:
             )
 
     async def _drop(self, namespace: str, name: str, body: JsonObject) -> None:
-        """Its queue was taken away: the workload that stood for it is stopped."""
+        """Stops the workload of an object whose queue was removed."""
         workload = self._cache.get(Workload, name, namespace)
         if workload is None or workload.metadata.deletion_timestamp is not None:
             return
@@ -296,7 +302,7 @@ class Natives:
             await self._delete(workload)
 
     async def _write_status(self, body: JsonObject, name: str) -> None:
-        """Writes what the clusters say of it to the object, where it changed."""
+        """Writes the status from the clusters to the object, if it changed."""
         kind = self._kinds.of(body)
         workload = self._cache.get(Workload, name, body["metadata"]["namespace"])
         if kind is None or workload is None:
@@ -340,7 +346,7 @@ class Natives:
 
 
 def _without_kueue(metadata: JsonObject) -> JsonObject:
-    """Metadata that names no queue but ours."""
+    """Metadata that names no queue of Kueue's."""
     made = dict(metadata)
     for field in ("labels", "annotations"):
         if field in made:
@@ -350,7 +356,7 @@ def _without_kueue(metadata: JsonObject) -> JsonObject:
 
 
 def _stands_for(workload: Workload, stands: JsonObject) -> bool:
-    """Whether a workload says of itself that it stands for an object, this one or an earlier."""
+    """Whether a workload says that it stands for an object, this one or an earlier one."""
     source = workload.spec.source
     if source is None or (source.kind, source.name) != (stands["kind"], stands["metadata"]["name"]):
         return False
@@ -360,7 +366,7 @@ def _stands_for(workload: Workload, stands: JsonObject) -> bool:
 
 
 def _feedback(work: Work) -> JsonObject | None:
-    """The object's status in a cluster, as its work feeds it back."""
+    """The object's status in a cluster, as fed back by its work."""
     for manifest in work.status.manifests:
         for value in manifest.feedback:
             if value.name == STATUS_FEEDBACK and value.type == "Json":

@@ -1,7 +1,7 @@
-"""Notes: Kubernetes Events on objects, for what a person must know and nobody asked for.
+"""Notes: Kubernetes Events on objects, for what a person must know without asking.
 
-The ordinary life of a workload is in its status and needs none; a note is for what went wrong. One
-that repeats within ten minutes is not written again, and the memory of them is bounded.
+The ordinary life of a workload is in its status and needs no event. A note that repeats within ten
+minutes is not written again, and the memory of notes is bounded.
 """
 
 from __future__ import annotations

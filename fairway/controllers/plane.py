@@ -1,8 +1,8 @@
-"""The control plane: all controllers of one replica, and who of the replicas may act.
+"""The control plane: all controllers of one replica, and which replica may act.
 
-Every replica follows the store and keeps its planner fed; the leader alone decides and writes. What
-a controller had under way when the leadership is lost is dropped; whoever leads next looks at
-everything once.
+Every replica watches the store and keeps its planner fed; only the leader decides and writes. When
+a replica loses the leadership, what its controllers had under way is dropped; the next leader looks
+at everything once.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ class PlaneOptions:
     scheduling: SchedulerSettings = field(default_factory=SchedulerSettings)
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
-    spans: SpanKeeper = field(default_factory=NoSpanKeeper)  # where those that ended are kept
+    spans: SpanKeeper = field(default_factory=NoSpanKeeper)  # where ended spans are kept
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
     look_seconds: float = LOOK_SECONDS  # how often clusters and queues are looked at
-    sources: Sources = field(default_factory=NoSources)  # whom to ask for numbers
-    meter: PodMeter = field(default_factory=NoPodMeter)  # whom to ask what pods use
+    sources: Sources = field(default_factory=NoSources)  # which sources to ask for metrics
+    meter: PodMeter = field(default_factory=NoPodMeter)  # what to ask for the usage of pods
     history: Keeper = field(default_factory=NoKeeper)  # where the last hours and days are kept
-    is_alone: bool = True  # false: Kubernetes' own controllers see the objects, too
+    is_alone: bool = True  # false: Kubernetes' own controllers see the objects too
 
 
 class Controller(Protocol):
@@ -89,7 +89,7 @@ class ControlPlane:
     def __init__(
         self, *, store: Store, clock: Clock, kinds: KnownKinds, options: PlaneOptions
     ) -> None:
-        # Whoever else must know the kinds that rules describe shares the holder with us.
+        # Other parts that must know the kinds described by rules share the holder with us.
         kinds = kinds if isinstance(kinds, LiveKinds) else LiveKinds(kinds)
         self.cache = Cache(store, clock=clock)
         self.terms = Terms(
@@ -131,7 +131,7 @@ class ControlPlane:
         board: SharedState,
         options: PlaneOptions,
     ) -> Sequence[Controller]:
-        """All that runs while this replica leads."""
+        """All controllers that run while this replica leads."""
         clock = self._clock
         return (
             Lifecycle(
@@ -174,7 +174,7 @@ class ControlPlane:
         )
 
     def _lookers(self, store: Store, board: SharedState, seconds: float) -> Sequence[Controller]:
-        """Those that look again and again, whether or not anything happened."""
+        """Controllers that look periodically, whether or not anything happened."""
         return (
             Clusters(
                 store=store,
@@ -196,7 +196,7 @@ class ControlPlane:
     def _serving(
         self, store: Store, kinds: LiveKinds, *, notes: Notes, options: PlaneOptions
     ) -> Sequence[Controller]:
-        """What services need besides: new revisions, traffic, and counts that follow the load."""
+        """What services need besides: rollouts, traffic, and counts that follow the load."""
         measuring = Measuring(
             store=store, cache=self.cache, sources=options.sources, meter=options.meter
         )
@@ -233,7 +233,7 @@ class ControlPlane:
         await self.scheduler.close()
 
     async def _lead(self) -> None:
-        """Leads whenever it may, and acts only then."""
+        """Leads whenever it may, and acts only while it leads."""
         await self.cache.complete()
         while True:
             await self.terms.campaign()
@@ -245,7 +245,7 @@ class ControlPlane:
             _log.warning("the leadership is lost")
 
     async def _act(self) -> None:
-        """Reads what the last leader wrote to its end, then acts; a watch may be far behind."""
+        """Reads everything that the last leader wrote, then acts; a watch may be far behind."""
         if not self._is_alone:
             await self.cache.refresh()
         self.scheduler.begin()
@@ -259,14 +259,14 @@ class ControlPlane:
     async def explain(
         self, namespace: str, name: str, may: MayLook | None = None
     ) -> dict[str, Any] | None:
-        """Why a workload waits, for somebody who may look into some namespaces; None: its own."""
+        """Why a workload waits; `may` says which namespaces the caller sees, None: only its own."""
         explanation = await self.scheduler.ask(Explain(f"{namespace}/{name}"))
         if explanation is None:
             return None
         return discreet_explanation(explanation, may or within(namespace)).render()
 
     async def decisions(self, workload: str, most: int) -> list[dict[str, Any]]:
-        """What was decided lately, of everybody or of one workload, the latest last."""
+        """Recent decisions on all workloads or on one, the latest last."""
         result: list[dict[str, Any]] = []
         for decision in reversed(self.planner.decisions):
             steps = [
@@ -285,12 +285,12 @@ class ControlPlane:
         return {"now": self._clock.now(), "queues": queues}
 
     async def share(self, namespace: str, name: str) -> dict[str, Any]:
-        """How traffic should be shared now, of one service or, without a name, of all."""
+        """How traffic should be shared now, for one service or, without a name, for all."""
         return self.traffic.feed(namespace, name)
 
     async def snapshot(self) -> dict[str, Any]:
-        """Everything that a decision looks at, as a list of objects."""
-        # Taken at one moment; all that is done with it may take longer.
+        """All objects that decisions depend on, as a list."""
+        # Taken at one moment; processing may take longer.
         taken = [list(self.cache.mirror(kind).items()) for kind in FED]
         items = []
         for objects in taken:
@@ -305,7 +305,7 @@ class ControlPlane:
 
 
 class _Decided(msgspec.Struct, frozen=True):
-    """As much of a claim, or of a side of a work, as tells under which term it is."""
+    """As much of a claim, or of the spec or status of a work, as gives its term."""
 
     term: int = 0
 
@@ -316,7 +316,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class _Dated(msgspec.Struct, frozen=True):
-    """As much of a workload or work as tells of terms."""
+    """As much of a workload or work as gives its terms."""
 
     spec: _Decided = _Decided()
     status: _Status = _Status()
@@ -326,7 +326,7 @@ _dated = msgspec.json.Decoder(_Dated).decode
 
 
 def _highest_term(cache: Cache) -> int:
-    """The highest term under which anything that the store has was decided, or heard of."""
+    """The highest term under which anything in the store was decided or reported."""
     highest = 0
     for kind in (WORKLOADS, WORKS):
         for _, stored in cache.mirror(kind).items():
@@ -341,10 +341,10 @@ def _concerns(step: dict[str, Any], workload: str) -> bool:
 
 
 async def run_all(parts: Sequence[Awaitable[None]]) -> None:
-    """Runs parts side by side until cancelled, and ends them in their order."""
+    """Runs parts side by side until cancelled, and ends them in order."""
     tasks = [asyncio.ensure_future(part) for part in parts]
     try:
-        # Not by gather, which would cancel all at once, and each a second time amid its own end.
+        # Not gather: it would cancel all at once, and each a second time while it ends.
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         for task in ended:
             task.result()
@@ -361,7 +361,7 @@ async def _end_in_order(tasks: Sequence[asyncio.Future[None]]) -> None:
 
 
 async def kept_up(run: Callable[[], Awaitable[None]], clock: Clock) -> None:
-    """Runs a part; one that fails is a fault of ours, and is started again."""
+    """Runs a part; a part that fails is a fault of ours, and is started again."""
     while True:
         try:
             await run()

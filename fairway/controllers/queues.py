@@ -1,8 +1,8 @@
-"""Queues: how they stand, written to their status now and then, and their memory of past use.
+"""Queues: their state, written periodically to their status, and their memory of past usage.
 
-What a queue holds changes with every claim, so it is worked out when read; the status is a picture
-for people, taken every few seconds and written only where it changed. Memory of usage fades and is
-brought up to date at the fleet's sampling interval.
+What a queue holds changes with every claim, so it is worked out when read. The status is for
+people: it is taken every few seconds and written only if it changed. Remembered usage decays and is
+updated at the fleet's sampling interval.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WRITE = Write(user="system:fairway", manager="fairway-queues")
 
 
 class Queues:
-    """The controller of the status of queues."""
+    """The controller of queue statuses."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Queues:
         )
 
     def _remember(self, queue: Queue, standing: QueueState) -> RememberedUsage | None:
-        """Faded usage, brought up to date if it is due."""
+        """Decayed usage, updated if it is due."""
         settings = self._cache.fleet().spec.fair_share
         if not settings.usage_half_life_seconds:
             return None
@@ -113,7 +113,7 @@ class Queues:
         for holding in standing.holdings:
             used[holding.resource] = used.get(holding.resource, 0) + holding.used
         known = {value: amount.nanos for value, amount in before.amounts.items()} if before else {}
-        # What was never sampled is not known to have been used; memory begins empty.
+        # Usage that was never sampled is not known; memory begins empty.
         faded = decay(known, used, seconds, settings.usage_half_life_seconds) if before else known
         return RememberedUsage(
             amounts={

@@ -1,8 +1,8 @@
 """Shadows: what the hub would do with clusters that it may not touch yet.
 
-A cluster in mode Shadow takes no part in decisions. Now and then the same decisions are made as if
-it did; who would get something there is counted in a condition of the cluster, and noted on each
-workload. So one sees what would differ before a cluster is handed over.
+A cluster in mode Shadow takes no part in decisions. Every half minute the same decisions are made
+as if it did. The workloads that would run there are counted in a condition of the cluster, and up
+to ten of them get a note. This shows what would change before a cluster is handed over.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class Shadows:
-    """Tells what would run in shadowed clusters."""
+    """Reports what would run in shadowed clusters."""
 
     def __init__(
         self, *, store: Store, cache: Cache, scheduler: Scheduler, clock: Clock, notes: Notes
@@ -49,7 +49,7 @@ class Shadows:
         self._notes = notes
 
     async def run(self) -> None:
-        """Looks every half minute, where there is a cluster to shadow, until cancelled."""
+        """Looks every half minute, if there is a cluster to shadow, until cancelled."""
         while True:
             await self._clock.sleep(_LOOK_SECONDS)
             clusters = list(self._cache.all(Cluster))
@@ -70,7 +70,7 @@ class Shadows:
                 await self._tell(name, None)
 
     async def _tell(self, name: str, workloads: list[str] | None) -> None:
-        """Writes the condition of a cluster; None takes it away."""
+        """Writes the condition of a cluster; None removes it."""
         stored = self._cache.mirror(CLUSTERS).get(("", name))
         if stored is None:
             return
@@ -94,7 +94,7 @@ class Shadows:
             type=DIFFERS,
             status=word,
             reason="WouldRunHere" if workloads else "NoDifference",
-            # Who they are is noted on them, for those who may see them.
+            # The workloads are named in notes on them, for users who may see them.
             message=f"{count} that wait would run here" if workloads else "",
             last_transition_time=(
                 old.last_transition_time if old is not None and old.status == word else now

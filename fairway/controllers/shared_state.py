@@ -1,4 +1,4 @@
-"""What the controllers of one hub share: its breakers, and whether it has heard what runs."""
+"""What the controllers of one hub share: its breakers, and whether clusters have reported."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fairway.controllers.breakers import Breakers, Name
 
 
 class SharedState:
-    """Counts what is done, and says whether more may be."""
+    """Counts what is done, and says whether more may be done."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.breakers = Breakers()
-        # Whether a hub that has just started still waits to hear what runs; told by the scheduler.
+        # Whether a hub that has just started still waits for reports; set by the scheduler.
         self.awaits_clusters: Callable[[], bool] = lambda: False
 
     def count(self, name: Name, count: int = 1) -> None:

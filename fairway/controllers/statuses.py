@@ -12,7 +12,7 @@ from fairway.api.meta import JsonObject
 
 
 def with_status(body: JsonObject, status: Struct) -> JsonObject:
-    """An object with another status; what a newer version of the hub keeps there stays."""
+    """An object with another status; fields that a newer version of the hub keeps there stay."""
     known = _known(type(status))
     unknown = {key: value for key, value in (body.get("status") or {}).items() if key not in known}
     return {**body, "status": {**unknown, **codec.to_plain(status)}}

@@ -1,18 +1,18 @@
-"""Terms: who leads, and the number that fences off whoever led before.
+"""Terms: which replica leads, and the number that fences off earlier leaders.
 
 One Lease holds both: its holder is the leader, its count of transitions the term. Every batch of
 decisions first advances the term by compare-and-swap. A leader that was paused finds that its
-version of the lease is old and stops; what it may already have on its way carries a lower term,
-which agents refuse.
+version of the lease is old and stops; writes that it may already have on their way carry a lower
+term, which agents refuse.
 
 A follower takes over when the lease has not changed for its duration, measured by its own clock
 from the moment it saw the last change: clocks of two machines are never compared. Durations are
-measured by a clock that nobody sets, so a step of the machine's time ends and prolongs nothing. The
-leader itself stops believing in its lease a third earlier, so that neither a clock that drifts nor
-what it still has on its way meets its successor.
+measured by a monotonic clock, so a step of the machine's time ends and prolongs nothing. The leader
+itself stops trusting its lease a third earlier, so that neither a drifting clock nor its writes on
+their way overlap with its successor.
 
-A lease that somebody deletes takes the term with it. Whoever makes it anew goes on above every term
-that it ever saw, in the lease or in what was decided under it.
+Deleting the lease loses its term. The replica that creates it again continues above every term that
+it ever saw, in the lease or in what was decided under it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from fairway.store.interface import Store, Write
 from fairway.store.keys import LEASES
 
 NAME = "fairway-term"
-_TERM_MOST = 1 << 30  # a lease counts no further than twice this; whoever says more is wrong
-_BELIEVED = 2 / 3  # of the duration of its lease, by the leader itself
-_RENEWED = 1 / 5  # of it, after which the leader renews it
-_RELEASE_SECONDS = 3.0  # that the end of a replica waits for a store that does not answer
+_TERM_MOST = 1 << 30  # a lease counts to twice this at most; a higher term is wrong
+_BELIEVED = 2 / 3  # of the lease's duration, for which the leader trusts it
+_RENEWED = 1 / 5  # of the lease's duration, after which the leader renews it
+_RELEASE_SECONDS = 3.0  # how long a replica that ends waits for a store that does not answer
 _HOLDER = "holderIdentity"
 _WRITE = Write(user="system:fairway", manager="fairway-leader")
 
@@ -41,17 +41,17 @@ _log = logging.getLogger(__name__)
 
 
 class NotLeader(Exception):
-    """Another replica leads, or may; nothing more is to be decided or written."""
+    """Another replica leads, or may lead; nothing more is to be decided or written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Who asks, and how long a leader is believed in."""
+    """The identity of a replica, and how long its leadership lasts without renewal."""
 
     identity: str
     namespace: str = "fairway-system"
     duration_seconds: float = 15.0
-    takes_over_at_once: bool = False  # where nobody else can have the store
+    takes_over_at_once: bool = False  # where no other replica can have the store
 
 
 class Terms:
@@ -71,12 +71,12 @@ class Terms:
         self._settings = settings
         self._lease: JsonObject | None = None
         self._decided_under = decided_under
-        self._highest = 0  # of the terms that the lease was seen to have
-        # Moments of the clock that nobody sets.
+        self._highest = 0  # of the terms seen in the lease
+        # Times of the monotonic clock.
         self._seen_at = 0.0  # when the lease was last seen to change
         self._led_until = float("-inf")
         self._resigned = Alarm(clock)
-        self._may_release = False  # it led when it was told to end
+        self._may_release = False  # it led when it was ended
         self._writing = asyncio.Lock()  # a renewal must not overtake a batch
         self.term = 0
 
@@ -97,7 +97,7 @@ class Terms:
         renewing.add_done_callback(lambda _: self._resigned.mark())
         try:
             while self.is_leader and not renewing.done():
-                # A renewal that is never answered must not keep it from ending.
+                # A renewal that is never answered must not keep the leadership from ending.
                 left = self._led_until - self._clock.monotonic()
                 await self._resigned.wait(self._clock.now() + left)
             if renewing.done():
@@ -108,9 +108,9 @@ class Terms:
             await end([renewing])
 
     async def release(self) -> None:
-        """Lets another lead at once, after whatever this replica had under way has ended.
+        """Lets another replica lead at once, after everything this replica had under way has ended.
 
-        The term stays in the lease: whoever is next goes on above it.
+        The term stays in the lease: the next leader continues above it.
         """
         if not self._may_release or self._lease is None:
             return
@@ -138,7 +138,7 @@ class Terms:
                 _log.warning("cannot renew the leadership: %s", fault)
 
     async def advance(self) -> int:
-        """The next term, for one batch of decisions; raises NotLeader if there is another."""
+        """The next term, for one batch of decisions; raises NotLeader if another replica leads."""
         async with self._writing:
             if not self.is_leader:
                 raise NotLeader
@@ -146,7 +146,7 @@ class Terms:
             return self.term
 
     async def rise_above(self, term: int) -> None:
-        """A term above one that agents have heard of: a hub that was restored is behind theirs."""
+        """Takes a term above one that agents know: a restored hub is behind its agents."""
         async with self._writing:
             if not self.is_leader:
                 raise NotLeader
@@ -195,7 +195,7 @@ class Terms:
         return not is_first_look and self._is_over(lease)
 
     def _is_over(self, lease: JsonObject | None) -> bool:
-        """Whether whoever held the lease when it was last seen has ceased to lead by now."""
+        """Whether the holder of the lease, as last seen, no longer leads."""
         if lease is None or self._settings.takes_over_at_once:
             return True
         duration = float(

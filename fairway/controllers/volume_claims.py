@@ -1,7 +1,7 @@
-"""Volumes: where a volume claim is bound is noted on the claim, when it is first used.
+"""Volumes: the cluster where a volume claim is bound is noted on the claim at its first use.
 
-A claim on the hub is a wish; the volume itself comes to be in the cluster in which the first work
-that mounts it runs. From then on its workloads stay there, unless they say that it is portable.
+A claim on the hub is only a request; the volume is made in the cluster that runs the first work
+mounting it. From then on its workloads stay there, unless they say that it is portable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TELLING = f'"{CLAIM}"'.encode()
 
 
 class Volumes:
-    """Notes where volumes are."""
+    """Notes where volumes are bound."""
 
     def __init__(self, *, store: Store, cache: Cache, states: States, clock: Clock) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class Volumes:
         states.followers.append(self._state_changed)
 
     async def run(self) -> None:
-        """Looks at every work that mounts a claim, then at those that change, until cancelled."""
+        """Looks at every work that mounts a claim, then at changed works, until cancelled."""
         mounting = [
             self._cache.get(Work, name[1], name[0])
             for name, stored in self._cache.mirror(WORKS).items()
@@ -79,4 +79,4 @@ class Volumes:
         try:
             await self._store.patch(VOLUME_CLAIMS, name, patch, namespace=namespace, write=_WRITE)
         except NotFound:
-            return  # and a conflict makes the loop look again
+            return  # a conflict makes the loop look again

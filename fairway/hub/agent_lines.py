@@ -1,8 +1,8 @@
 """How a hub reaches agents: those inside its process, and those that called it.
 
-To either it opens talks on a line. Agents inside have one within the process; the others opened
-theirs. Of a hub with several replicas, an agent calls one, or runs in one; the others ask that one
-(`replicas`), which has the caller's name in what it is asked.
+It opens talks on a line to either. Agents inside have a line within the process; the others opened
+theirs. If a hub has several replicas, an agent calls one, or runs in one; the others ask that
+replica (`replicas`) and pass the caller's name with the question.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from fairway.streams.line import USUAL, Limits, Line, Socket, Talk
 from fairway.streams.relay import relay
 from fairway.streams.requests import WELL, Ask, Channel, Outcome, TalkEnded
 
-_BEGIN_SECONDS = 30.0  # for which an agent is waited for
+_BEGIN_SECONDS = 30.0  # how long to wait for an agent
 _REMEMBERED_BYTES_MOST = 64 << 20
-# What a replica remembers that leads, and no other: asked for by the workload and how many.
+# What only the leading replica remembers: asked for by the workload and how many.
 DECISIONS = "decisions"
 _NOT_HERE = Outcome(reason="NotHere", message="the agent has not called this replica")
 
@@ -39,7 +39,7 @@ Memory = Callable[[Ask], Awaitable[bytes | None]]
 
 
 class _Shared(TypedDict):
-    """What every question says."""
+    """What every question contains."""
 
     pod: str
     container: str
@@ -59,11 +59,11 @@ class Reaching:
         limits: Limits = USUAL,
         replicas: Replicas | None = None,
     ) -> None:
-        """`replicas` are the others of the same hub, where there may be any."""
+        """`replicas` are the other replicas of the same hub, if there may be any."""
         self._replicas = replicas
         if replicas is not None:
             replicas.serve = self.answer_replica
-        # Tells what this replica remembers; None where another one leads.
+        # Answers from the memory of this replica; None where another one leads.
         self.memory: Memory | None = None
         self._agents = agents
         self._cache = cache
@@ -81,7 +81,7 @@ class Reaching:
         await end(list(self._running))
 
     async def take(self, cluster: str, socket: Socket) -> None:
-        """An agent called; a line that it had before is over."""
+        """Takes the line of an agent that called; its earlier line is closed."""
         line = Line(socket, self._clock, limits=self._limits)
         before = self._called.get(cluster)
         self._called[cluster] = line
@@ -94,7 +94,7 @@ class Reaching:
                 del self._called[cluster]
 
     async def log(self, request: LogRequest) -> Output:
-        """Output of one pod of a workload, in whichever cluster it runs or ran last."""
+        """Output of one pod of a workload, in the cluster where it runs or ran last."""
         seconds = request.since_seconds
         ask = Ask(
             kind="log",
@@ -108,7 +108,7 @@ class Reaching:
         return Output(await self._begin(self.clusters_of(request), ask))
 
     async def open(self, request: CommandRequest | PortRequest) -> Talk:
-        """A talk about a pod of a workload, once what is asked for is there."""
+        """A talk about a pod of a workload, once the agent has begun to answer."""
         work = work_name(request.namespace, request.name)
         match request:
             case CommandRequest():
@@ -129,7 +129,7 @@ class Reaching:
         return await self._ask(cluster, ask)
 
     async def _begin(self, clusters: Sequence[str], ask: Ask) -> Talk:
-        """A talk with the first that has such a pod; what nobody has is not found."""
+        """A talk with the first cluster that has such a pod; NotFound if none has."""
         faults: list[ApiError] = []
         for cluster in clusters:
             try:
@@ -137,7 +137,7 @@ class Reaching:
             except NotFound as fault:
                 faults.append(fault)
             except Unavailable as fault:
-                faults.insert(0, fault)  # there might be one, where nobody could be asked
+                faults.insert(0, fault)  # a cluster that could not be asked might have it
         raise faults[0]
 
     async def _ask(self, cluster: str, ask: Ask) -> Talk:
@@ -152,7 +152,7 @@ class Reaching:
             raise Timeout(f"the agent of {cluster} did not answer in time", details={}) from fault
 
     async def _asked_elsewhere(self, cluster: str, ask: Ask) -> Talk:
-        """A talk by way of the replica that reaches the agent, if any does."""
+        """A talk through the replica that reaches the agent, if any does."""
         named = msgspec.structs.replace(ask, cluster=cluster)
         if self._replicas is not None:
             async for line in self._replicas.lines():
@@ -168,7 +168,7 @@ class Reaching:
         )
 
     async def remembered(self, ask: Ask) -> bytes | None:
-        """What another replica remembers, since it leads; None: none says that it does."""
+        """What the leading replica remembers; None: no other replica says that it leads."""
         if self._replicas is None:
             return None
         async for line in self._replicas.lines():
@@ -190,7 +190,7 @@ class Reaching:
         return WELL
 
     async def answer_replica(self, ask: Ask, talk: Talk) -> Outcome:
-        """What another replica asks on behalf of somebody whose rights it has looked at."""
+        """Answers another replica, which has already checked the caller's rights."""
         if ask.kind == DECISIONS:
             return await self._recall(ask, talk)
         line = await self._line(ask.cluster)
@@ -241,7 +241,7 @@ class Reaching:
         return await agent.answer(ask, talk)
 
     def clusters_of(self, request: PodRequest) -> list[str]:
-        """Where it is, then where it leaves; else where it was last."""
+        """The clusters where it is, then those it leaves; else where it was last."""
         if request.cluster:
             return [request.cluster]
         workload = self._cache.get(Workload, request.name, request.namespace)
@@ -259,7 +259,7 @@ class Reaching:
 
 
 class Output:
-    """What an agent tells of a pod's output, until it ends or whoever reads it goes."""
+    """A pod's output from an agent, until it ends or the reader closes it."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -273,7 +273,7 @@ class Output:
             raise from_status({"reason": outcome.reason, "message": outcome.message})
 
     async def whole(self, bytes_most: int) -> bytes | None:
-        """All of it, and the talk is over; None where it is more than is read."""
+        """All output, after which the talk is over; None if it exceeds the limit."""
         data = bytearray()
         try:
             async for chunk in self:
@@ -289,7 +289,7 @@ class Output:
 
 
 async def _talk_on(line: Line, ask: Ask) -> Talk:
-    """A talk once what is asked for is there; TalkEnded or TimeoutError where it is not."""
+    """A talk once the agent has begun to answer; TalkEnded or TimeoutError if it does not."""
     talk = await line.open(ask)
     try:
         async with asyncio.timeout(_BEGIN_SECONDS):

@@ -1,4 +1,4 @@
-"""Who answers what is asked of a hub: its control plane, and its agents for output of pods."""
+"""Answers to questions of a hub: from its control plane, and from agents for output of pods."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HubAnswers:
         return await self._plane.explain(namespace, name, may)
 
     async def decisions(self, workload: str, most: int) -> list[JsonObject]:
-        """What was decided lately, by whichever replica leads."""
+        """Recent decisions, from the replica that leads."""
         if not self._plane.terms.is_leader:
             remembered = await self._reaching.remembered(
                 Ask(kind=DECISIONS, work=workload, most=most)

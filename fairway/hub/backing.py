@@ -1,4 +1,4 @@
-"""What stands behind a hub's API and controllers: a store, and what the API needs beyond it.
+"""The backing of a hub's API and controllers: a store, and what the API needs beyond it.
 
 The embedded store knows its kinds, roles and accounts itself; see `on_kubernetes` for the other.
 """
@@ -38,15 +38,15 @@ class Backing:
     catalogue: Catalogue
     authorizer: Authorizer
     find_uid: FindUid
-    ready: Callable[[], dict[str, str]]  # by part: what keeps it from being ready, or nothing
-    observe: Callable[[Metrics], None]  # told once: whoever counts
-    gather: Callable[[Metrics], None]  # told before metrics are read
+    ready: Callable[[], dict[str, str]]  # by part: why it is not ready, or empty
+    observe: Callable[[Metrics], None]  # called once with the metrics
+    gather: Callable[[Metrics], None]  # called before metrics are read
     end_watches: Callable[[], Awaitable[None]]
-    vouch: Vouch | None = None  # who else knows tokens
+    vouch: Vouch | None = None  # checks tokens that the hub did not issue
 
 
 def embedded_backing(store: EmbeddedStore) -> Backing:
-    """Behind a hub in one process."""
+    """The backing of a hub in one process."""
 
     def find_uid(kind: str, namespace: str, name: str) -> str | None:
         return store.uid_of(("", _UID_KINDS.get(kind, "")), (namespace, name))
@@ -71,7 +71,7 @@ def embedded_backing(store: EmbeddedStore) -> Backing:
 
 
 def _follow_roles(store: EmbeddedStore) -> Authorizer:
-    """An authorizer that knows every role and binding from the moment it is on disk."""
+    """An authorizer that knows every role and binding as soon as it is on disk."""
     objects = [body for kind in _ROLES for body in store.bodies((kind.group, kind.plural))]
     authorizer = Authorizer(objects)
 
@@ -93,7 +93,7 @@ def _follow_roles(store: EmbeddedStore) -> Authorizer:
 
 
 async def _write_aggregations(store: Store, authorizer: Authorizer) -> None:
-    """Writes the gathered rules of aggregated roles onto them, for people to see."""
+    """Writes the gathered rules of aggregated roles to the roles, for people to see."""
     for role in authorizer.unwritten_aggregations():
         patch = Patch(type="merge", body={"rules": role["rules"]})
         with suppress(NotFound):  # deleted meanwhile

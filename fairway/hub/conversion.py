@@ -1,8 +1,8 @@
-"""How the server that keeps a hub's objects gets them converted: by asking the hub.
+"""Conversion of a hub's objects on a kube-apiserver: the server asks the hub.
 
-The leader tells the server where the hub is and which authority signed its certificate. Replicas
-share one authority, in a Secret, so that whichever of them is asked is believed. Our own parts read
-the version that is kept, and so ask nobody; what fails while no hub answers is the other version.
+The leader tells the server the hub's address and which authority signed its certificate. Replicas
+share one authority, in a Secret, so that the server trusts any of them. Our own parts read the
+stored version, which needs no conversion; only the other version fails while no hub answers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Conversions:
         wanted = crds.conversion(self._client)
         if _says(result["spec"].get("conversion"), wanted):
             return
-        # What the other way of naming a hub left behind has to go.
+        # Fields of the other way of naming a hub must be removed.
         client = {"url": None, "service": None, "caBundle": None}
         client |= wanted["webhook"]["clientConfig"]
         webhook = {**wanted["webhook"], "clientConfig": client}
@@ -71,7 +71,7 @@ class Conversions:
 
 
 def _says(value: Any, wanted: Any) -> bool:
-    """Whether everything wanted is there, whatever else a server filled in."""
+    """Whether all wanted fields are there, whatever else a server filled in."""
     if isinstance(value, dict) and isinstance(wanted, dict):
         ways = {"url", "service"} & value.keys()
         return ways <= wanted.keys() and all(_says(value.get(key), wanted[key]) for key in wanted)
@@ -79,7 +79,7 @@ def _says(value: Any, wanted: Any) -> bool:
 
 
 def client_of(url: str, host_names: Iterable[str], authority: bytes | None) -> JsonObject:
-    """How a server reaches the hub: by its Service if it has the name of one, else by address."""
+    """How a server reaches the hub: by its Service if it has the name of one, else by URL."""
     bundle = {"caBundle": base64.b64encode(authority).decode()} if authority else {}
     for name in host_names:
         parts = name.split(".")
@@ -91,7 +91,7 @@ def client_of(url: str, host_names: Iterable[str], authority: bytes | None) -> J
 async def with_shared_authority(
     store: Store, folder: Path, make: Callable[[], ServingFiles]
 ) -> ServingFiles:
-    """Serving files made under the authority that all replicas share; the first one makes it."""
+    """Serving files under the authority that all replicas share; the first replica makes it."""
     try:
         for _ in range(_TRIES_MOST):
             secret = await _secret(store)
@@ -117,7 +117,7 @@ async def _secret(store: Store) -> JsonObject:
 
 
 async def _put(store: Store, secret: JsonObject, own: tuple[bytes, ...]) -> bool:
-    """Keeps an authority for all replicas; false: another replica was faster."""
+    """Stores an authority for all replicas; false: another replica was faster."""
     data = {name: base64.b64encode(value).decode() for name, value in zip(_KEYS, own, strict=True)}
     keep = store.update if "resourceVersion" in secret["metadata"] else store.create
     try:

@@ -1,7 +1,7 @@
-"""The record of decisions on disk: segments of compressed lines, of which the oldest is dropped.
+"""The record of decisions on disk: segments of compressed lines; the oldest are dropped.
 
 Every entry is flushed to the file at once, so a hub that is killed leaves a record that ends with
-its last whole entry. It is not forced to the disk: a record is for finding out, not for going on.
+its last whole entry. It is not synced to disk: the record is for analysis, not for recovery.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SEGMENTS_MOST = 8
 _CHUNK_BYTES = 1 << 16
 _TIMES_FED = 5
 _WAITING_MOST = 64
-_AGAIN_SECONDS = 60.0  # until a disk that refused is asked again
+_AGAIN_SECONDS = 60.0  # before a disk that failed is tried again
 DECISIONS = ".decisions"
 
 
@@ -62,7 +62,7 @@ class FileSink:
         for old in known[: max(0, len(known) + 1 - self._segments_most)]:
             old.unlink(missing_ok=True)
         path = self._folder / f"{number:08d}{self._suffix}"
-        path.touch(mode=0o600)  # it holds what workloads hold
+        path.touch(mode=0o600)  # it says what workloads hold
         self._path = path
         self._file = path.open("wb")
         self._compressor = zlib.compressobj(1)
@@ -70,8 +70,10 @@ class FileSink:
         self._most = self._segment_bytes
 
     def fed(self) -> None:
-        """A segment holds several times what it begins with, however large the fleet: beginning
-        another takes everything to be fed again."""
+        """Raises the segment's limit to several times what it began with, however large the fleet.
+
+        Each new segment begins with all objects again.
+        """
         self._most = max(self._segment_bytes, _TIMES_FED * self._written)
 
     def write(self, entry: bytes) -> None:
@@ -83,14 +85,14 @@ class FileSink:
         self._written += len(packed)
 
     def discard(self) -> None:
-        """Takes back the segment that was begun last: those before it are worth more."""
+        """Deletes the segment that was begun last: those before it are worth more."""
         with suppress(OSError):
             self.close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """A disk that refuses the end of a segment is not asked for it again."""
+        """Closes the segment; a failed write of its end is not retried."""
         file, self._file = self._file, None
         if file is not None:
             with file:
@@ -98,11 +100,11 @@ class FileSink:
 
 
 class BackgroundSink:
-    """Lets a sink write on a thread of its own: packing takes time that the hub does not have.
+    """Lets a sink write on its own thread: compression takes time that the hub does not have.
 
-    Entries that wait are bounded: whoever brings one too many waits for the oldest. Decisions are
-    made whether or not they can be recorded: a disk that refuses ends the segment, and is asked for
-    another one a while later.
+    Waiting entries are bounded: when the queue is full, `write` waits for the oldest. Decisions are
+    made whether or not they can be recorded: a disk error ends the segment, and another segment is
+    tried a while later.
     """
 
     def __init__(self, sink: FileSink, *, now: Callable[[], float] = monotonic) -> None:
@@ -128,14 +130,14 @@ class BackgroundSink:
         self._hand_over(lambda: self._sink.write(entry))
 
     def close(self) -> None:
-        """Returns once all is written."""
+        """Returns once everything is written."""
         self._thread.submit(self._do, self._sink.close).result()
         self._thread.shutdown()
 
     def _begin(self) -> None:
         self._broken_at = None
         with suppress(OSError):
-            self._sink.close()  # the end of a segment may be missing
+            self._sink.close()  # the segment may lack its end
         self._do(self._sink.begin)
 
     def _hand_over(self, task: Callable[[], None]) -> None:
@@ -146,7 +148,7 @@ class BackgroundSink:
 
     def _do(self, task: Callable[[], None]) -> None:
         if self._broken_at is not None:
-            return  # what follows something that is missing means nothing
+            return  # entries after a gap are useless
         try:
             task()
         except OSError as fault:
@@ -160,7 +162,7 @@ def segments(folder: Path, suffix: str = DECISIONS) -> list[Path]:
 
 
 def read_segment(path: Path) -> Iterator[bytes]:
-    """The entries of a segment; one that was cut short is left out."""
+    """The entries of a segment; a truncated entry is left out."""
     decompressor = zlib.decompressobj()
     rest = b""
     with path.open("rb") as file:

@@ -1,8 +1,8 @@
 """A history on disk: segments of compressed lines, of which the last two are kept.
 
-A segment begins with all that is known, so the one before it can go once it is whole. It is written
-on a thread of its own: packing takes time that the hub does not have. What is on its way when a hub
-is killed is missing, and is no more than a moment.
+A segment begins with the whole history, so the one before it can go once the new one is complete.
+It is written on its own thread: compression takes time that the hub does not have. A hub that is
+killed loses only the lines on their way, no more than a moment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SUFFIX = ".history"
 
 
 class HistoryFile:
-    """Keeps lines in a folder. A disk that refuses is tried again with the next moment."""
+    """Keeps lines in a folder. A disk that fails is tried again with the next moment."""
 
     def __init__(self, folder: Path, *, segment_bytes: int = _SEGMENT_BYTES) -> None:
         self._folder = folder
@@ -51,7 +51,7 @@ class HistoryFile:
         self._hand_over(lambda: self._write(line))
 
     def close(self) -> None:
-        """Returns once all is written."""
+        """Returns once everything is written."""
         self._thread.submit(self._do, self._sink.close).result()
         self._thread.shutdown()
 
@@ -67,11 +67,11 @@ class HistoryFile:
         self._sink.fed()
 
     def _write(self, line: bytes) -> None:
-        if not self._is_broken:  # what follows something that is missing means nothing
+        if not self._is_broken:  # lines after a gap are useless
             self._sink.write(line)
 
     def _hand_over(self, task: Callable[[], None]) -> None:
-        """Whoever brings one too many waits for the oldest."""
+        """Hands a task to the thread; if too many wait, waits for the oldest."""
         waiting = self._waiting
         while waiting and (waiting[0].done() or len(waiting) >= _WAITING_MOST):
             waiting.popleft().result()

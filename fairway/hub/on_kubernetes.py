@@ -1,7 +1,7 @@
 """A hub whose objects are on a kube-apiserver: how it is reached, and what it must hold.
 
-The kinds that the hub's own API serves are those that come with Fairway, and roles are followed by
-watches: who signs in at the hub has the rights that the cluster's own RBAC objects give.
+The hub's own API serves the kinds that come with Fairway. Roles are watched: a user who signs in at
+the hub has the rights that the cluster's own RBAC objects give.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class OnKubernetes:
 
 
 def access_to(where: OnKubernetes) -> Access:
-    """How to reach it. The kubeconfig of a hub on this machine is never meant."""
+    """How to reach the server; never by the kubeconfig of a hub on this machine."""
     if where.kubeconfig:
         return access_of(read([Path(where.kubeconfig).expanduser()]), where.context)
     inside = from_service_account()
@@ -79,7 +79,7 @@ def access_to(where: OnKubernetes) -> Access:
 
 @asynccontextmanager
 async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Backing]:
-    """Behind a hub on a kube-apiserver, for as long as the context lasts."""
+    """The backing of a hub on a kube-apiserver, for as long as the context lasts."""
     catalogue = standard_catalogue()
     for definition in crds.definitions():
         catalogue.put_definition(definition)
@@ -92,7 +92,7 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
             store=store,
             catalogue=catalogue,
             authorizer=authorizer,
-            find_uid=lambda kind, namespace, name: None,  # it signs no tokens of accounts
+            find_uid=lambda kind, namespace, name: None,  # it signs no tokens of service accounts
             ready=lambda: {
                 "store": ""
                 if all(mirror.is_complete.is_set() for mirror in mirrors)
@@ -110,7 +110,7 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
 
 
 async def _vouch(store: KubernetesStore, token: str) -> Identity | None:
-    """Who a token of the server stands for, as the server itself says."""
+    """The identity behind a token of the server, according to the server itself."""
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenReview",
@@ -144,9 +144,9 @@ def _follow(kind: ResourceKey, store: Store, authorizer: Authorizer, clock: Cloc
 
 
 async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
-    """What a hub needs on its server: our kinds, who creates workloads, a namespace of its own.
+    """Makes what a hub needs on its server: our kinds, notes of creators, a namespace of its own.
 
-    A hub that may not define kinds goes on if somebody else has defined them.
+    A hub that may not define kinds goes on if they are already defined.
     """
     definitions = crds.for_kubernetes()
     try:
@@ -173,7 +173,7 @@ async def _find(store: KubernetesStore, definitions: list[JsonObject], clock: Cl
             f"the server does not know Fairway's kinds, and this hub may not define them: {fault}"
         ) from fault
     except Forbidden:
-        return  # it may not even look; the kinds themselves will tell
+        return  # it may not even look; using the kinds will show
 
 
 def open_kubernetes(where: OnKubernetes, clock: Clock) -> KubernetesStore:

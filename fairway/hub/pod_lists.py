@@ -1,6 +1,6 @@
 """The pods of a workload by name, asked of the agents of the clusters where it is.
 
-One that cannot be asked is named with what is wrong, and the others' pods are told all the same.
+A cluster that cannot be asked is listed with the fault; the pods of the others are listed anyway.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fairway.schema.node import JsonObject
 from fairway.server.questions.parameters import PodsRequest
 from fairway.streams.requests import Ask
 
-_AT_ONCE = 16  # clusters that are asked
+_AT_ONCE = 16  # clusters asked at a time
 _BYTES_MOST = 8 << 20
 _decode = msgspec.json.Decoder(PodPage).decode
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What the agent of one cluster said."""
+    """The answer of one cluster's agent."""
 
     cluster: str
     page: PodPage | None = None
@@ -42,9 +42,9 @@ class PodLists:
         self._reaching = reaching
 
     async def answer(self, request: PodsRequest) -> JsonObject:
-        """A page of pods, cluster by cluster, and what is said of the clusters asked for it.
+        """A page of pods, cluster by cluster, and a summary of each cluster asked for it.
 
-        The first page tells of all clusters; one that goes on asks those that are left.
+        The first page covers all clusters; later pages ask those that are left.
         """
         try:
             clusters = self._reaching.clusters_of(request)
@@ -75,7 +75,7 @@ class PodLists:
             data = await Output(await self._reaching.ask(cluster, ask)).whole(_BYTES_MOST)
             return _Told(cluster, _read(cluster, data))
         except NotFound:
-            return _Told(cluster, PodPage(pods=(), phases={}))  # its pods have not come, or went
+            return _Told(cluster, PodPage(pods=(), phases={}))  # no pods yet, or no longer
         except ApiError as fault:
             return _Told(cluster, fault=str(fault))
 

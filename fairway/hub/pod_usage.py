@@ -15,7 +15,7 @@ _decode = msgspec.json.Decoder(tuple[PodUsage, ...]).decode
 
 
 class AgentMeter:
-    """Asks the agent of a cluster; nobody, until it is told how agents are reached."""
+    """Asks the agent of a cluster; none, until it is given a way to reach agents."""
 
     def __init__(self) -> None:
         self.reach: Reaching | None = None

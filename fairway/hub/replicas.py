@@ -1,13 +1,13 @@
 """A replica of a hub among the others: where they are, and lines to them.
 
-Every replica listens for the others, at a port of its own, and says where in one Lease. An agent
-calls one of them; whichever is asked about a pod and has no line to its agent asks the others, one
-after another, over the same frames by which agents are asked. Nobody passes on what was passed on
-to them, so there is one hop at most.
+Every replica listens for the others at its own port, and publishes its address in one Lease. An
+agent calls one of them; a replica that is asked about a pod and has no line to its agent asks the
+others, one after another, over the same frames by which agents are asked. A forwarded question is
+never forwarded again, so there is one hop at most.
 
-Who may listen or call is told by a certificate that only a replica can have: it is signed by the
-authority that all of them share. The Lease is a hint and no more: whoever writes another address
-into it gains nothing, since nobody answers there with such a certificate.
+Replicas identify each other by a certificate that only a replica can have: it is signed by the
+authority that all of them share. The Lease is only a hint: writing another address into it gains
+nothing, since no server there has such a certificate.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _log = logging.getLogger(__name__)
 
 _PATH = "/replicas/stream"
 _PROTOCOL = "v1.replica.fairway.dev"
-_MARK = "replica.fairway.dev/"  # of the annotations, one for each replica
-_BEAT_SECONDS = 30.0  # between signs of life
-_GONE_SECONDS = 300.0  # without one; then whoever notices takes it off the list
+_MARK = "replica.fairway.dev/"  # prefix of the annotations, one for each replica
+_BEAT_SECONDS = 30.0  # between heartbeats
+_GONE_SECONDS = 300.0  # without a heartbeat; then any replica removes it from the list
 _LINE_BEAT_SECONDS = 15.0
-_CONNECT_SECONDS = 3.0  # for which another replica is waited for
-_AVOIDED_SECONDS = 10.0  # for which one is not asked that did not answer
+_CONNECT_SECONDS = 3.0  # how long to wait for another replica
+_AVOIDED_SECONDS = 10.0  # for which a replica that did not answer is not asked
 _RENEWAL_SECONDS = 12 * 3600.0
 _REPLICAS_MOST = 16
 _FAREWELL_SECONDS = 3.0
@@ -57,7 +57,7 @@ _ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared only
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replica says of itself."""
+    """What a replica publishes about itself."""
 
     address: str
     beat: int = 0
@@ -65,12 +65,12 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaAddress:
-    """Where a replica listens for others, and what they are told."""
+    """Where a replica listens for others, and the address that they see."""
 
     data: Path
     address: str = "127.0.0.1"
     port: int = 0  # any free one
-    shown: str = ""  # the address to others; empty: the one above, or this machine's name
+    shown: str = ""  # the address for others; empty: the one above, or this machine's name
 
     def told(self, port: int) -> str:
         here = socket.gethostname() if self.address in _ANYWHERE else self.address
@@ -79,7 +79,7 @@ class ReplicaAddress:
 
 
 class Replicas:
-    """One replica, and those beside it."""
+    """One replica, and its connections to the others."""
 
     def __init__(
         self, store: Store, clock: Clock, files: ServingFiles, *, limits: Limits = USUAL
@@ -90,16 +90,16 @@ class Replicas:
         self._limits = limits
         self._own = ""  # its address
         self._beat = 0
-        self._heard: dict[str, tuple[str, float]] = {}  # what others said last, and since when
-        self._avoided: dict[str, float] = {}  # addresses where nobody answered, and until when
+        self._heard: dict[str, tuple[str, float]] = {}  # what others last published, and since when
+        self._avoided: dict[str, float] = {}  # addresses that did not answer, and until when
         self._lines: dict[str, asyncio.Task[Line]] = {}  # by address
         self._running: set[asyncio.Task[None]] = set()
-        self._taken: set[Line] = set()  # of those who called
-        # Answers what another replica asks, from lines of this one alone.
+        self._taken: set[Line] = set()  # from replicas that called
+        # Answers questions of another replica, from lines of this one alone.
         self.serve: Serve | None = None
 
     async def lines(self) -> AsyncIterator[Line]:
-        """Lines to the other replicas, as far as they answer."""
+        """Lines to the other replicas that answer."""
         for address in await self._others():
             if self._avoided.get(address, 0.0) > self._clock.monotonic():
                 continue
@@ -119,7 +119,7 @@ class Replicas:
         self._avoided[address] = now + _AVOIDED_SECONDS
 
     async def _others(self) -> list[str]:
-        """Where the others are, as they said."""
+        """The published addresses of the others."""
         try:
             lease = (await self._store.get(LEASES, REPLICAS, NAMESPACE)).object()
         except ApiError as fault:
@@ -130,7 +130,7 @@ class Replicas:
         return result[:_REPLICAS_MOST]
 
     async def _open(self, address: str) -> Line:
-        """A line to another replica, which stays until it breaks."""
+        """A line to another replica; it stays open until it breaks."""
         access = Access(
             server=f"https://{address}",
             authority=self._files.authority or b"",
@@ -148,7 +148,7 @@ class Replicas:
                 return await opened
         except TimeoutError:
             task.cancel()
-            raise  # an OSError, as is whatever else breaks a connection
+            raise  # an OSError, like any other broken connection
 
     async def _hold(self, access: Access, opened: asyncio.Future[Line]) -> None:
         api = KubeApi(access, self._clock)
@@ -170,7 +170,7 @@ class Replicas:
     # What the others see.
 
     async def answer(self, request: Request) -> Response:
-        """Takes the line of another replica; its certificate was asked for before."""
+        """Takes the line of another replica; TLS has already checked its certificate."""
         if request.path != _PATH or request.header("upgrade").lower() != "websocket":
             return json_response(NotFound("there is nothing else here").status(), status=404)
         if len(self._taken) >= _REPLICAS_MOST:
@@ -189,7 +189,7 @@ class Replicas:
             self._taken.discard(line)
 
     async def tell(self, address: str) -> None:
-        """Says where this replica is, for as long as it runs; then that it is gone."""
+        """Publishes the address of this replica while it runs; then removes it."""
         self._own = address
         unheard = ""
         try:
@@ -208,7 +208,7 @@ class Replicas:
                     await self._write({_mark(address): None})
 
     async def beat(self) -> None:
-        """A sign of life; whoever gave none for long is taken off the list."""
+        """Publishes a heartbeat; removes replicas without one for too long."""
         self._beat += 1
         said = Said(address=self._own, beat=self._beat)
         marks: dict[str, str | None] = {_mark(self._own): msgspec.json.encode(said).decode()}
@@ -237,7 +237,7 @@ class Replicas:
         return stored.object()
 
     async def _make(self) -> None:
-        """The Lease, unless another replica is faster."""
+        """Creates the Lease, unless another replica is faster."""
         body: JsonObject = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -257,7 +257,7 @@ class Replicas:
 async def among_replicas(
     store: Store, place: ReplicaAddress, clock: Clock
 ) -> AsyncIterator[Replicas]:
-    """Meets the other replicas of a hub, for as long as the context lasts."""
+    """Connects to the other replicas of a hub, for as long as the context lasts."""
 
     def make() -> ServingFiles:
         return certificates.replica(place.data, clock=clock)
@@ -287,7 +287,7 @@ async def among_replicas(
 
 
 def _mark(address: str) -> str:
-    """The annotation of a replica; an address is no name of one."""
+    """The annotation of a replica; an address is not a valid annotation name."""
     return _MARK + hashlib.sha256(address.encode()).hexdigest()[:16]
 
 

@@ -1,6 +1,6 @@
-"""Spans that have ended, on disk: lines of JSON, of which the oldest are dropped now and then.
+"""Ended spans on disk: lines of JSON; the oldest are dropped now and then.
 
-A line is flushed at once and not forced to the disk: it is for looking back, not for going on.
+A line is flushed at once but not synced to disk: it is for looking back, not for recovery.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ _LINES_MOST = 20_000
 
 
 class SpanFile:
-    """Keeps spans in a file; with twice as many lines as are kept, it is written anew."""
+    """Keeps spans in a file; at twice the lines to keep, the file is rewritten."""
 
     def __init__(self, path: Path, *, lines_most: int = _LINES_MOST) -> None:
         self._path = path
         self._most = lines_most
         self._file: BinaryIO | None = None
         self._count = 0
-        self._broken = b""  # what the file ends with besides whole lines
+        self._broken = b""  # a truncated line at the end of the file
 
     def kept(self) -> Iterable[bytes]:
-        """The last lines; one that was cut short is left out."""
+        """The last lines; a truncated line is left out."""
         if not self._path.exists():
             return []
         *lines, self._broken = self._path.read_bytes().split(b"\n")
@@ -35,7 +35,7 @@ class SpanFile:
             self._shorten()
         if self._file is None:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._path.touch(mode=0o600)  # it says what everybody ran
+            self._path.touch(mode=0o600)  # it says what all users ran
             self._file = self._path.open("ab")
         self._file.write((b"\n" if self._broken else b"") + line + b"\n")
         self._file.flush()

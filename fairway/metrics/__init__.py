@@ -1,7 +1,7 @@
-"""Numbers that say how a service does: asked of whoever measures, such as a Prometheus.
+"""Metrics that show how a service performs, queried from sources such as Prometheus.
 
-`interface.py` is what everybody who decides by numbers knows: a source answers a query with
+`interface.py` is what every part that decides by metrics knows: a source answers a query with
 samples, or fails in one of a few typed ways. `prometheus.py` is a source that speaks Prometheus'
-HTTP API. The room knows no store, no kind and nobody who decides; which sources there are is
-chosen by the composition root.
+HTTP API; `presets.py` has queries for model servers. This package knows no store, no kind and no
+part that decides; the composition root chooses the sources.
 """

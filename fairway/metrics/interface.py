@@ -1,14 +1,14 @@
-"""What is asked of a source of numbers, and how it may fail.
+"""What a source of metrics can be asked, and how it may fail.
 
     samples = await source.vector('sum by (cluster) (rate(requests_total[1m]))', at=clock.now())
     number = await value(source, "sum(vllm:num_requests_waiting)", at=clock.now())
 
 A query is text in the source's own language. An answer is a vector: samples with labels, each a
-finite number. What is not a number (a division by nothing) and what is infinite is no sample, so
-that nobody decides by it. Nothing measured is not zero: who can decide without a number says so.
+finite number. NaN (a division by zero) and infinity are dropped, so that nothing is decided by
+them. No sample is not zero: a caller that can decide without a number must do so explicitly.
 
-Who decides by numbers (autoscaling, gates of rollouts) takes `Sources`, which the composition root
-makes, and asks for the source at an address; connections are shared by all who use one.
+Parts that decide by metrics (autoscaling, gates of rollouts) take `Sources`, which the composition
+root makes, and ask for the source at an address; all users of a source share its connections.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One finite number, whose it is, and when it was measured."""
+    """One finite number, its labels, and when it was measured."""
 
     value: float
     at: float  # seconds since the epoch
@@ -29,23 +29,23 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a source is, and as whom it is asked."""
+    """Where a source is, and the credentials to query it with."""
 
     url: str
-    token: str = field(default="", repr=False)  # of a bearer; empty: nobody in particular
-    authority: str = ""  # certificates in PEM by which it is believed; empty: the system's own
+    token: str = field(default="", repr=False)  # bearer token; empty: anonymous
+    authority: str = ""  # PEM certificates to trust; empty: the system's own
 
 
 class MetricsFault(Exception):
-    """No number was had."""
+    """A query gave no number."""
 
 
 class Unreachable(MetricsFault):
-    """Nobody answered, or not in time; it may pass."""
+    """The source did not answer, or not in time; it may recover."""
 
 
 class Refused(MetricsFault):
-    """The source does not answer this: the query is wrong, or we have no right."""
+    """The source refuses this: the query is wrong, or we have no right."""
 
 
 class NoSample(MetricsFault):
@@ -57,15 +57,15 @@ class SeveralSamples(MetricsFault):
 
 
 class Source(Protocol):
-    """Whoever measures."""
+    """A source of metrics."""
 
     async def vector(self, query: str, at: float | None = None) -> tuple[Sample, ...]:
-        """The samples of a query at a moment, or now; none is an answer. MetricsFault otherwise."""
+        """The samples of a query at a moment, or now; may be empty. MetricsFault if it fails."""
         ...
 
 
 class Sources(Protocol):
-    """All sources that can be asked."""
+    """All sources that can be queried."""
 
     def at(self, address: Address) -> Source:
         """The source at an address; the same one for the same address."""
@@ -74,37 +74,37 @@ class Sources(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodUsage:
-    """A pod, what its containers request, and what they were measured to use, in thousandths."""
+    """A pod, what its containers request, and their measured usage, in thousandths."""
 
     name: str
     phase: str = "Running"  # as Kubernetes has it
     is_leaving: bool = False
-    is_ready: bool | None = True  # None: nobody has said
+    is_ready: bool | None = True  # None: not known
     started_at: float | None = None
     ready_changed_at: float = 0.0
     requests: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # none: not measured
+    usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # empty: not measured
     measured_at: float = 0.0
     window_seconds: float = 0.0
 
 
 class PodMeter(Protocol):
-    """Who measures pods, where they run."""
+    """Measures pods where they run."""
 
     async def of_work(self, cluster: str, work: str) -> tuple[PodUsage, ...]:
-        """The pods of a work in a cluster; MetricsFault where nobody there can tell."""
+        """The pods of a work in a cluster; MetricsFault if they cannot be measured."""
         ...
 
 
 class NoPodMeter:
-    """Of a hub that reaches no cluster for this."""
+    """For a hub that cannot measure pods."""
 
     async def of_work(self, cluster: str, work: str) -> tuple[PodUsage, ...]:
         raise Refused(f"what pods in {cluster} use is not measured")
 
 
 class NoSources:
-    """Of a hub that asks nobody."""
+    """For a hub without metric sources."""
 
     def at(self, address: Address) -> Source:
         raise Refused(f"{address.url} is not asked: this hub has no sources of metrics")

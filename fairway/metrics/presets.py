@@ -1,15 +1,15 @@
-"""Queries for the numbers by which model servers say how busy they are.
+"""Queries for metrics by which model servers report their load.
 
 One table: for each server and signal, PromQL with `@` where the labels of the service's own
-series go. A signal is either a total, of which each replica takes a share, or a level that is to be
-kept, whatever the number of replicas. What a server does not tell is not in the table.
+series go. A signal is either a total, of which each replica takes a share, or a level to be kept,
+whatever the number of replicas. Signals that a server does not export are not in the table.
 
-    QueueLength         requests that wait, in all
-    TokensPerSecond     tokens generated in a second, in all
+    QueueLength         waiting requests, in total
+    TokensPerSecond     tokens generated per second, in total
     KVCacheUse          share of the key-value cache that is in use, from 0 to 1
     TimeToFirstToken    seconds until 95 of 100 requests have their first token
 
-TGI does not tell the time to the first token; what it tells of waiting and of the first pass is
+TGI does not export the time to the first token; its queue time and the time of its first pass are
 added up. Triton's own histogram of first responses must be switched on
 (`--metrics-config histogram_latencies=true`); its other numbers are those of the TensorRT-LLM
 backend.
@@ -29,7 +29,7 @@ TOTALS: frozenset[Signal] = frozenset({"QueueLength", "TokensPerSecond"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What one model server tells."""
+    """What one model server exports."""
 
     model_label: str  # the label that names the model; empty: it has none
     queries: Mapping[Signal, str]
@@ -39,7 +39,7 @@ _PLACE = "@"  # where the labels go; no metric that is asked for has it in its n
 
 
 def _first_token(metric: str, more: str = "") -> str:
-    """The quantile of a histogram; zero where nobody came, and nothing where none is told."""
+    """The quantile of a histogram; zero without requests, and no sample without the histogram."""
     labels = f"{{{_PLACE}{more}}}"
     quantile = f"histogram_quantile(0.95, sum by (le) (rate({metric}_bucket{labels}[1m])))"
     return f"(({quantile}) > 0 or 0 * sum(rate({metric}_count{labels}[1m])))"
@@ -51,7 +51,7 @@ SERVERS: Mapping[Engine, Server] = {
         queries={
             "QueueLength": "sum(vllm:num_requests_waiting{@})",
             "TokensPerSecond": "sum(rate(vllm:generation_tokens_total{@}[1m]))",
-            # Named otherwise before its first engine was replaced.
+            # vLLM's first engine used the second name.
             "KVCacheUse": "avg(vllm:kv_cache_usage_perc{@} or vllm:gpu_cache_usage_perc{@})",
             "TimeToFirstToken": _first_token("vllm:time_to_first_token_seconds"),
         },
@@ -90,17 +90,17 @@ SERVERS: Mapping[Engine, Server] = {
 
 
 def query(engine: Engine, signal: Signal, labels: str) -> str | None:
-    """The query for a signal of the series with these labels; None where it is not told."""
+    """The query for a signal of the series with these labels; None if it is not exported."""
     known = SERVERS[engine].queries.get(signal)
     return None if known is None else known.replace(_PLACE, labels)
 
 
 def match_labels(labels: Mapping[str, str]) -> str:
-    """Labels as PromQL matches them, by value."""
+    """Labels as PromQL matchers, by value."""
     return ",".join(f"{name}={quote(labels[name])}" for name in sorted(labels))
 
 
 def quote(text: str) -> str:
-    """Text as PromQL writes it."""
+    """Text as a PromQL string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

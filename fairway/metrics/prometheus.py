@@ -1,7 +1,7 @@
-"""A Prometheus, or whatever speaks its HTTP API: Thanos, Mimir, VictoriaMetrics.
+"""A Prometheus, or a server with its HTTP API: Thanos, Mimir, VictoriaMetrics.
 
-Queries are sent in the body, since a proxy may cut a long address. The server is told how long it
-may take, so that it does not go on with what nobody waits for.
+Queries are sent in the body, since a proxy may cut a long URL. The server is given a timeout, so
+that it does not go on with a query that is no longer awaited.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _PATH = "/api/v1/query"
 _QUERY_SECONDS = 10
 _SAMPLES_MOST = 10_000
 _CONNECTIONS_MOST = 8
-_SOURCES_MOST = 256  # the one that was asked longest ago is closed for a further one
-_SHOWN_MOST = 300  # characters of what a server says
+_SOURCES_MOST = 256  # beyond it the least recently used source is closed
+_SHOWN_MOST = 300  # characters shown of a server's message
 
 
 class _Data(msgspec.Struct, rename="camel"):
@@ -36,7 +36,7 @@ class _Data(msgspec.Struct, rename="camel"):
 
 
 class _Body(msgspec.Struct, rename="camel"):
-    """As much of an answer as is read."""
+    """The part of an answer that is read."""
 
     status: str
     data: _Data | None = None
@@ -105,7 +105,7 @@ class Prometheus:
         return tuple(sample for sample in samples if math.isfinite(sample.value))
 
     def _failure(self, answer: Answer, why: str) -> Refused | Unreachable:
-        """Who is overloaded or not there yet may answer later; anything else has to be changed."""
+        """An overloaded or starting server may answer later; other errors need a change."""
         message = f"{self._url} answered {answer.status}: {why}"
         is_passing = answer.status >= 500 or answer.status == 429
         return Unreachable(message) if is_passing else Refused(message)

@@ -1,8 +1,8 @@
-"""How the traffic of a service is shared by its clusters: by what is ready there, and how fast.
+"""How the traffic of a service is shared by its clusters: by ready replicas and their speed.
 
 A weight is in thousandths of the whole, so that a change of one replica among hundreds still shows.
-The largest remainders are rounded up, ties by name; a cluster that has something ready gets at
-least one thousandth, since a weight of nothing would say that it is not to be used.
+The largest remainders are rounded up, ties by name. A cluster with ready replicas gets at least one
+thousandth, since a weight of zero would mean that it is not to be used.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Backend:
 
     cluster: str
     ready: int  # replicas
-    speed: Fraction = Fraction(1)  # of one replica, against the yardstick
+    speed: Fraction = Fraction(1)  # of one replica, relative to the reference
 
 
 def weights(backends: Sequence[Backend]) -> dict[str, int]:
-    """The weight of each cluster; all are nothing where nothing is ready."""
+    """The weight of each cluster; all are zero if nothing is ready."""
     shares = {backend.cluster: backend.ready * backend.speed for backend in backends}
     total = sum(shares.values())
     if not total:
@@ -41,7 +41,7 @@ def weights(backends: Sequence[Backend]) -> dict[str, int]:
 
 
 def differs(before: dict[str, int], after: dict[str, int], *, least: int) -> bool:
-    """Whether weights have changed by enough to be told; to or from nothing always is."""
+    """Whether weights have changed by enough to be written; to or from zero always is."""
     return set(before) != set(after) or any(
         abs(before[name] - after[name]) >= least or (before[name] == 0) != (after[name] == 0)
         for name in after

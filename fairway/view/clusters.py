@@ -1,8 +1,8 @@
 """Clusters as the core sees them: nodes in columns, by the fleet's names.
 
-Capacity comes from the cluster's reports; a simulated cluster without one has the nodes that its
-pools describe, so that a plan can be made of files alone. The cluster's profile is undone here:
-resources and labels get the fleet's names, before anything is fitted.
+Capacity comes from the cluster's reports; a simulated cluster without reports has the nodes that
+its pools describe, so that a plan can be made from files alone. The cluster's profile is undone
+here: resources and labels get the fleet's names before anything is fitted.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Reading:
     cluster: nodes.Cluster
     seen: SeenWorks  # our pods, by work
     reports: tuple[ClusterReport, ...]
-    away: frozenset[str]  # nodes that were set aside
+    away: frozenset[str]  # nodes that are set aside or given back
     doubts: tuple[tuple[str, bool, bool], ...]  # pools that may be out of stock; see `doubts`
-    source: tuple[object, ...]  # what else its nodes were made of
-    is_heard: bool  # whether what was seen there is so now, and for us to change
+    source: tuple[object, ...]  # what else its nodes were made from
+    is_heard: bool  # whether its reports are current, and it is ours to change
 
 
 def read(
@@ -63,8 +63,8 @@ def read(
 ) -> Reading:
     """A cluster with its nodes and our pods on them.
 
-    What has not changed since it was read before is the same object as then: a state that is told
-    every few seconds does not make nodes, or what hangs on them, anew.
+    What has not changed since `before` is the same object: a report every few seconds does not
+    rebuild nodes, or what depends on them.
     """
     spec = cluster.spec
     reports = newest(reports)
@@ -100,7 +100,7 @@ def read(
 
 
 def avoided_nodes(cluster: Cluster, now: float) -> frozenset[str]:
-    """Nodes that are set aside for now, or are given back."""
+    """Nodes that are set aside for now, or are being given back."""
     leaving = (node.name for node in cluster.status.leaving_nodes)
     aside = (
         node.name
@@ -111,8 +111,10 @@ def avoided_nodes(cluster: Cluster, now: float) -> frozenset[str]:
 
 
 def doubts(cluster: Cluster, now: float) -> tuple[tuple[str, bool, bool], ...]:
-    """Pools that were out of stock: whether nobody asks them, and whether only those do who have
-    nowhere else to go."""
+    """Pools that were out of stock: whether a pool is not tried, and whether it is doubtful.
+
+    A doubtful pool is used only as a last resort.
+    """
     return tuple(
         (belief.name, _is_before(now, belief.try_at), _is_before(now, belief.out_until))
         for belief in cluster.status.stock
@@ -121,7 +123,7 @@ def doubts(cluster: Cluster, now: float) -> tuple[tuple[str, bool, bool], ...]:
 
 
 def _still(now: float, moment: datetime | None) -> float:
-    """A moment that is yet to come; else none."""
+    """The timestamp of a moment in the future; else 0."""
     return 0.0 if moment is None or moment.timestamp() <= now else moment.timestamp()
 
 
@@ -151,7 +153,7 @@ def _cluster(
 
 
 def _is_alike(cluster: nodes.Cluster, other: nodes.Cluster) -> bool:
-    """Whether two clusters are equal, with the very same nodes."""
+    """Whether two clusters are equal, with the same nodes object."""
     return cluster.nodes is other.nodes and all(
         getattr(cluster, each.name) == getattr(other, each.name)
         for each in fields(cluster)
@@ -181,7 +183,7 @@ def _nodes(cluster: Cluster, rows: Rows, away: frozenset[str]) -> nodes.Nodes:
 
 
 class _Gathered:
-    """Nodes gathered one by one, then sorted by name and turned into columns."""
+    """Collects nodes one by one, then sorts them by name and turns them into columns."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -270,7 +272,7 @@ def _rename(labels: Mapping[str, str], profile: Profile) -> dict[str, str]:
 def _pools(
     cluster: Cluster, reports: Sequence[ClusterReport], now: float
 ) -> tuple[model.Pool, ...]:
-    """Its elastic pools, with what is left of each."""
+    """Its elastic pools, with how many nodes each has left."""
     seen = {pool.name: pool for report in reports for pool in report.spec.pools}
     beliefs = {
         belief.name: belief for belief in cluster.status.stock if belief.out_since is not None
@@ -290,7 +292,7 @@ def _pools(
 def _used(
     pools: Sequence[ElasticPool], seen: Mapping[str, PoolReport]
 ) -> dict[str, dict[str, int]]:
-    """What the nodes of all pools take of each quota, by resource."""
+    """What the nodes of all pools use of each provider quota, by resource."""
     used: dict[str, dict[str, int]] = {}
     for pool in pools:
         mine = used.setdefault(pool.quota, {})
@@ -300,7 +302,7 @@ def _used(
 
 
 def _by_quota(pool: ElasticPool, quota: ProviderQuota, used: Mapping[str, int]) -> dict[str, int]:
-    """How many more nodes of a pool its quota allows, by resource."""
+    """How many more nodes of a pool its provider quota allows, by resource."""
     shape = dict(request_of(pool.shape, up=False))
     return {
         resource: (most - used.get(resource, 0)) // shape[resource]
@@ -345,7 +347,7 @@ def _pool(
 
 
 def _believe(pool: model.Pool, belief: PoolBelief | None, now: float) -> model.Pool:
-    """A pool as far as it is believed to have stock."""
+    """A pool, limited by what is believed of its stock."""
     if belief is None:
         return pool
     return replace(

@@ -1,4 +1,4 @@
-"""A set of API objects, and the facts made of them."""
+"""A set of API objects, and the facts made from them."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _NAMESPACED = ("Workload", "PlacementPolicy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """An object that came, changed or went."""
+    """An object that was added, changed or removed."""
 
     kind: str
     key: str
-    before: Any  # None: it was not there
+    before: Any  # None: it did not exist
     after: Any
 
 
 @dataclass(slots=True)
 class Objects:
-    """The objects that decisions look at, by name."""
+    """The objects that decisions depend on, by name."""
 
     fleet: Fleet | None = None
     clusters: dict[str, Cluster] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Objects:
     policies: dict[str, PlacementPolicy] = field(default_factory=dict)
     workloads: dict[str, Workload] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
-    volumes: dict[str, dict[str, str]] = field(default_factory=dict)  # of claims that are bound
+    volumes: dict[str, dict[str, str]] = field(default_factory=dict)  # of bound claims
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)  # labels by name
     rules: dict[str, KindRule] = field(default_factory=dict)
     kinds: Kinds = field(default_factory=built_in)
@@ -62,10 +62,10 @@ class Objects:
 
     @classmethod
     def of(cls, plain: Iterable[Mapping[str, Any]]) -> Objects:
-        """Objects from plain manifests; kinds that decide nothing are passed over.
+        """Objects from plain manifests; kinds that do not affect decisions are skipped.
 
-        Native objects come last, since rules say what they are; one that a Workload stands for
-        already is not counted twice.
+        Native objects come last, since rules say what they are; a native object that a Workload
+        stands for already is not counted twice.
         """
         objects = cls()
         natives = [entry for entry in plain if not objects._is_put(entry)]
@@ -76,14 +76,14 @@ class Objects:
         return objects
 
     def _is_put(self, plain: Mapping[str, Any]) -> bool:
-        """Takes an object in, unless it is one that rules may have something to say about."""
+        """Adds an object, unless it is of a kind that rules may describe."""
         is_own = _group_of(plain) in _GROUPS or plain.get("kind") in _OTHERS
         if is_own:
             self.put(plain)
         return is_own
 
     def put(self, plain: Mapping[str, Any]) -> Touched | None:
-        """Takes an object in; says which one, and what it was before."""
+        """Adds or replaces an object; returns what changed."""
         api_version, kind = str(plain.get("apiVersion", "")), str(plain.get("kind", ""))
         if kind == "PriorityClass":
             name = str(plain["metadata"]["name"])
@@ -140,7 +140,7 @@ class Objects:
         return Touched(kind="KindRule", key=name, before=before, after=rule)
 
     def remove(self, plain: Mapping[str, Any]) -> Touched | None:
-        """Forgets an object; says what it was."""
+        """Removes an object; returns what it was."""
         if (plain.get("apiVersion"), plain.get("kind")) == ("v1", CLAIM):
             return self._put_volume(plain, is_removed=True)
         if _group_of(plain) not in _GROUPS:
@@ -162,7 +162,7 @@ class Objects:
         return touched
 
     def _note_uid(self, touched: Touched) -> None:
-        """Claims call workloads of other namespaces by their UID."""
+        """Indexes workloads by UID: claims refer to workloads of other namespaces by it."""
         if touched.kind != "Workload":
             return
         if touched.before is not None:
@@ -200,7 +200,7 @@ class Objects:
         )
 
     def facts(self, now: float, assumed: Mapping[str, model.Workload] | None = None) -> Facts:
-        """All that a decision at `now` may look at; some workloads are taken to be otherwise."""
+        """All that a decision at `now` depends on; `assumed` workloads replace the stored ones."""
         selectable = {name: clusters.facts_of(cluster) for name, cluster in self.clusters.items()}
         defaults = self.defaults()
         readings = {
@@ -263,7 +263,7 @@ def settings_of(stored: Fleet | None) -> Settings:
 
 
 def _money(fleet: FleetSpec, breakers: Sequence[BreakerStatus]) -> tuple[int, int] | None:
-    """What elastic nodes cost an hour and may cost, in nanos, while that stops the hub."""
+    """Hourly cost of elastic nodes and its limit, in nanos, while the price breaker is open."""
     limit = fleet.breakers.price_per_hour
     breaker_status = next(
         (breaker for breaker in breakers if breaker.name == "Price" and breaker.open_since), None

@@ -8,7 +8,7 @@ from fairway.api.policy import PlacementPolicy, PlacementPolicySpec, ScoreWeight
 from fairway.core import model
 from fairway.view.selectors import ClusterFacts, choose
 
-# What Additive adds the listed scores to.
+# The scores to which Additive adds the listed ones.
 _ADDITIVE = (model.Score(name="Balance"), model.Score(name="Steady"))
 
 
@@ -67,7 +67,7 @@ def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> 
 
 
 def scores_of(spec: PlacementPolicySpec) -> tuple[model.Score, ...]:
-    """The scores in force: those listed, over Steady and Balance where they add to them."""
+    """The scores in force: those listed, added to Steady and Balance where the policy says so."""
     listed = tuple(_score(score) for score in spec.scores)
     if spec.score_mode == "Exact":
         return listed

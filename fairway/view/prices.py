@@ -1,8 +1,8 @@
-"""Prices: of nodes that can be had, and of what is used on a flavor, for an hour.
+"""Prices: of elastic nodes, and of what is used on a flavor, per hour.
 
-A flavor says what a unit of a resource costs, a cluster by how much that is multiplied there, and
-an elastic pool what one of its nodes costs. Where a flavor has no price for an accelerator, that of
-the cheapest pool which brings such nodes stands for it. Amounts are nanos of the fleet's currency.
+A flavor sets the price of a unit of a resource, a cluster the factor on it there, and an elastic
+pool the price of one of its nodes. Where a flavor has no price for an accelerator, that of the
+cheapest pool with such nodes is used. Amounts are nanos of the fleet's currency.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NANO = 1_000_000_000
 
 
 def node_price(cluster: Cluster, pool: ElasticPool, flavors: Iterable[Flavor]) -> int | None:
-    """What one node of a pool costs, as a source told it last, as listed, or by its flavor."""
+    """The price of one node of a pool: as last reported by a source, as listed, or by flavor."""
     status = next(
         (
             pool_status
@@ -44,7 +44,7 @@ def node_price(cluster: Cluster, pool: ElasticPool, flavors: Iterable[Flavor]) -
 
 
 def unit_prices(cluster: Cluster, flavor: Flavor) -> Mapping[str, int]:
-    """What a unit of each resource costs on a flavor in a cluster."""
+    """The price of a unit of each resource on a flavor in a cluster."""
     factor = cluster.spec.price_factor.nanos
     result = {key: price.nanos * factor // _NANO for key, price in flavor.spec.prices.items()}
     if any(is_accelerator(name) for name in result):

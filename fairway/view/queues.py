@@ -12,7 +12,7 @@ from fairway.view.selectors import ClusterFacts, both, choose
 
 
 def request_of(amounts: Mapping[str, Quantity], *, up: bool = True) -> model.Request:
-    """Amounts in base units, sorted, without zeros; what is finer is rounded up, or down."""
+    """Amounts in base units, sorted, without zeros; fractions are rounded up, or down."""
     result = []
     for resource in sorted(amounts):
         amount = base_units(resource, amounts[resource], up=up)
@@ -42,19 +42,19 @@ def flavor_of(flavor: Flavor) -> model.Flavor:
 def queues_of(
     queues: Mapping[str, Queue], clusters: Mapping[str, ClusterFacts]
 ) -> dict[str, model.Queue]:
-    """All queues, with what they take from those above them."""
+    """All queues, with what they inherit."""
     return {name: queue_of(name, queues, clusters) for name in sorted(queues)}
 
 
 def queue_of(
     name: str, queues: Mapping[str, Queue], clusters: Mapping[str, ClusterFacts]
 ) -> model.Queue:
-    """One queue, with what it takes from those above it."""
+    """One queue, with what it inherits from the queues above it."""
     return _queue(queues[name], line_of(queues, name), clusters)
 
 
 def at_or_below(names: Collection[str], queues: Mapping[str, Queue]) -> set[str]:
-    """These queues, known or not, and all whose way up leads to one of them."""
+    """These queues, known or not, and all queues below them."""
     result = set(names)
     for name in queues:
         way: list[str] = []
@@ -68,7 +68,7 @@ def at_or_below(names: Collection[str], queues: Mapping[str, Queue]) -> set[str]
 
 
 def line_of(queues: Mapping[str, Queue], name: str) -> list[QueueSpec]:
-    """A queue and those above it, itself first; a cycle is cut."""
+    """A queue and its ancestors, itself first; a cycle is cut."""
     return [spec for _, spec in named_line_of(queues, name)]
 
 
@@ -163,7 +163,7 @@ def _preemption(spec: QueueSpec) -> model.PreemptionRules:
 
 
 def _inherited(line: list[QueueSpec], field: str) -> float:
-    """The nearest value up the line; 0 where nobody says."""
+    """The nearest value up the line; 0 if no queue sets one."""
     for queue in line:
         value = getattr(queue.minimum_run, field)
         if value is not None:

@@ -1,6 +1,6 @@
 """Reports of a cluster: the newest state of its chunks, its nodes in columns, our pods on them.
 
-Nodes get one order over all chunks, by name; pods are told by positions in it. Reading goes column
+Nodes have one order over all chunks, by name; pods refer to positions in it. Reading goes column
 by column, since a large cluster has thousands of nodes and reports often.
 """
 
@@ -22,7 +22,7 @@ from fairway.view.queues import request_of
 
 T = TypeVar("T")
 HOSTNAME = "kubernetes.io/hostname"
-_MOST = 2**62  # of anything on one node
+_MOST = 2**62  # maximum amount on one node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +40,10 @@ SeenWorks = Mapping[str, tuple[SeenPods, ...]]  # by name of the work
 
 
 def newest(reports: Iterable[ClusterReport]) -> tuple[ClusterReport, ...]:
-    """The chunks of a cluster as they are now, by number.
+    """The present chunks of a cluster, by number.
 
-    A chunk is a whole report with the difference made from it; chunks beyond the number that the
-    newest report tells are left over from when there were more.
+    A chunk is a whole report with the newest difference applied; chunks beyond the number in the
+    newest report are left over from when there were more.
     """
     wholes: dict[int, ClusterReport] = {}
     differences: dict[int, list[ClusterReport]] = {}
@@ -71,12 +71,12 @@ def _age(report: ClusterReport) -> tuple[int, int, int]:
 
 
 class Rows:
-    """Where the nodes of all chunks are in the one order by name."""
+    """The positions of the nodes of all chunks in the one order by name."""
 
     def __init__(self, chunks: Sequence[NodeColumns]) -> None:
         self.chunks = chunks
         flat = [name for chunk in chunks for name in chunk.names]
-        rows = {name: row for row, name in enumerate(flat)}  # told twice: the later chunk counts
+        rows = {name: row for row, name in enumerate(flat)}  # in two chunks: the later one counts
         self.names = tuple(sorted(rows))
         self.order = [rows[name] for name in self.names]
         position = {name: at for at, name in enumerate(self.names)}
@@ -89,7 +89,7 @@ class Rows:
 
 
 def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.Nodes:
-    """The nodes of a cluster by the fleet's names of resources and labels."""
+    """The nodes of a cluster, with the fleet's names of resources and labels."""
     chunks = rows.chunks
     unready = [set(chunk.unready) for chunk in chunks]
     ready = rows.column(
@@ -132,7 +132,7 @@ def _capacity(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.Amounts]:
 
 
 def _left(column: AmountColumn, unit: int) -> nodes.Amounts:
-    """What others leave, in base units; exact, for amounts up to what anybody has."""
+    """What others leave, in base units; exact up to any realistic amount."""
     common = gcd(column.unit.nanos, unit)
     times, parts = column.unit.nanos // common, unit // common
     most = max(column.allocatable, default=0)
@@ -162,7 +162,7 @@ def _labels(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.LabelColumn]
 
 
 def _label_column(values: Sequence[str], rows: Rows) -> nodes.LabelColumn:
-    if values is rows.names:  # each its own, in order
+    if values is rows.names:  # each node its own, in order
         return nodes.LabelColumn(codes=np.arange(len(values), dtype=np.int32), values=rows.names)
     return nodes.label_column(values)
 
@@ -193,7 +193,7 @@ def _taints(
 def seen_of(
     reports: Sequence[ClusterReport], rows: Rows, profile: Profile
 ) -> dict[str, tuple[SeenPods, ...]]:
-    """Our pods in a cluster, by work; what several chunks tell of one pod set is put together."""
+    """Our pods in a cluster, by work; parts of one pod set in several chunks are merged."""
     back = fleet_names(profile)
     bound: dict[tuple[str, str, int], dict[int, int]] = {}
     ending: dict[tuple[str, str, int], dict[int, int]] = {}

@@ -1,8 +1,8 @@
-"""Pods that reports have seen, put to the claims that they belong to.
+"""Pods in reports, matched to the claims that they belong to.
 
-Pods with a node belong to what their workload holds there, by attempt; pods of an attempt that is
-leaving, and pods that are ending, to what it leaves there. What belongs to neither is a stray: it
-occupies its nodes all the same, so that nothing is given away twice.
+Pods on a node belong to what their workload holds there, by attempt; pods of an attempt that is
+leaving, and pods that are ending, belong to what it releases there. Pods that match neither are
+strays: they still occupy their nodes, so that no capacity is given away twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Bound = dict[str, dict[int, int]]  # pod set -> {position of node: pods}
 
 @dataclass(slots=True)
 class _Slot:
-    """A placement, and the pods that were found to be its own."""
+    """A placement, and the pods found to belong to it."""
 
     placed: Placed
     attempt: int
@@ -32,7 +32,7 @@ class _Slot:
 
     @property
     def is_bound(self) -> bool:
-        """Whether it was known to have these very pods."""
+        """Whether the placement already has exactly these pods."""
         return self.placed.bound == self.bound
 
     def add(self, pod_set: str, pods: Mapping[int, int]) -> None:
@@ -55,7 +55,7 @@ def clusters_of(workload: Workload) -> set[str]:
 def bind(
     workload: Workload, seen: Mapping[str, SeenWorks]
 ) -> tuple[Workload, dict[str, tuple[Stray, ...]]]:
-    """The workload with its pods that were seen, and those that it can't account for, by cluster.
+    """The workload with its reported pods, and by cluster the pods it cannot account for.
 
     `seen` has the works of each cluster; only clusters where it has placements are looked at.
     """
@@ -72,7 +72,7 @@ def bind(
         pods = seen.get(cluster, {}).get(work, ())
         strays[cluster] = tuple(_deal(pods, cluster, holds, leaves))
     if all(slot.is_bound for slot in (*holds, *leaves)):
-        return workload, strays  # most events change nothing here, and a copy is dear
+        return workload, strays  # most events change nothing here, and a copy is expensive
     bound = replace(
         workload,
         held=replace(held, placed=tuple(map(_bound, holds))) if held else None,
@@ -82,7 +82,7 @@ def bind(
 
 
 def as_running(workload: Workload, clusters: Iterable[str]) -> Workload:
-    """A workload that holds nothing, with the first of the clusters where pods of it run."""
+    """A workload that holds nothing, with the first of the clusters where its pods run."""
     where = min(clusters, default="")
     if workload.held is not None or workload.releasing or where == workload.runs_in:
         return workload
@@ -110,7 +110,7 @@ def _bound(slot: _Slot) -> Placed:
 
 
 def unclaimed_pods(items: Iterable[SeenPods]) -> tuple[Stray, ...]:
-    """All pods of a work that nobody claims."""
+    """All pods of a work without a claim."""
     strays = []
     for other in items:
         pods = dict(other.bound)

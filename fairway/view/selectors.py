@@ -25,7 +25,7 @@ class ClusterFacts:
 
 
 def choose(selector: ClusterSelector | None, clusters: Mapping[str, ClusterFacts]) -> Clusters:
-    """The clusters that a selector chooses; None for one that chooses all."""
+    """The clusters that a selector chooses; None for a selector that chooses all."""
     if selector is None or selector == ClusterSelector():
         return None
     tests = requirements(selector.labels)
@@ -62,7 +62,7 @@ def _holds(program: Program | None, facts: ClusterFacts) -> bool:
 
 
 def both(item: Clusters, other: Clusters) -> Clusters:
-    """The clusters that two selectors choose together."""
+    """The clusters that both selectors choose."""
     if item is None:
         return other
     return item if other is None else item & other

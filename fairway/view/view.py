@@ -1,13 +1,13 @@
 """The facts and the snapshot, maintained object by object.
 
-An event costs what it changes: a workload is read anew alone, a cluster with its reports and the
-claims on it alone. What many things hang on (the fleet's settings, queues, policies, labels of
-clusters) makes those things be read anew, when next asked for. After any sequence of events facts
-and snapshot equal those made from scratch of the same objects.
+An event costs what it changes: a workload alone is read again, or a cluster with its reports and
+the claims on it. When something that many objects depend on changes (the fleet's settings, queues,
+policies, labels of clusters), those objects are read again when next asked for. After any sequence
+of events, facts and snapshot equal those made from scratch from the same objects.
 
 Between a decision and the store's answer the decision is assumed: `assume` makes its claims count
-at once, and the next version of each object takes their place. Where a claim could not be written,
-`forget` brings back what the object says.
+at once, and the next version of each object replaces them. If a claim could not be written,
+`forget` restores what the object says.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from fairway.view.selectors import ClusterFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """What a workload is taken to be until its object changes."""
+    """The assumed state of a workload until its object changes."""
 
     workload: model.Workload
-    version: str  # of the object on which it was decided
+    version: str  # of the object that the decision was made on
 
 
 @dataclass(slots=True)
@@ -54,20 +54,20 @@ class _Changed:
     queues: set[str] = field(default_factory=set)
     has_policies: bool = False
     has_settings: bool = False
-    is_all: bool = True  # only a new one will do
+    is_all: bool = True  # the snapshot must be rebuilt
 
 
 @dataclass(slots=True)
 class _Sources:
-    """Where defaults of workloads come from, as far as it changed."""
+    """Changed objects from which workloads take defaults."""
 
     queues: set[str] = field(default_factory=set)
-    policies: set[str] = field(default_factory=set)  # by name, in whatever namespace
+    policies: set[str] = field(default_factory=set)  # by name, in any namespace
     classes: set[str] = field(default_factory=set)
-    namespaces: set[str] = field(default_factory=set)  # with other labels or another volume
+    namespaces: set[str] = field(default_factory=set)  # with changed labels or volumes
 
     def of(self, stored: Mapping[str, Workload], defaults: workloads.Defaults) -> set[str]:
-        """The workloads that may take something from these."""
+        """The workloads that may take a default from these objects."""
         if not (self.queues or self.policies or self.classes or self.namespaces):
             return set()
         below = queues.at_or_below(self.queues, defaults.queues)
@@ -91,19 +91,19 @@ class View:
         self._workloads: dict[str, model.Workload] = {}
         self._readings: dict[str, clusters.Reading] = {}
         self._seen: dict[str, SeenWorks] = {}
-        self._runs_in: dict[str, set[str]] = {}  # by work: clusters heard of where it has pods
+        self._runs_in: dict[str, set[str]] = {}  # by work: reporting clusters where it has pods
         self._keys: dict[str, str] = {}  # workloads by work
         self._selectable: dict[str, ClusterFacts] = {}
         self._queues: dict[str, model.Queue] = {}
         self._policies: dict[str, model.Policy] = {}
         self._flavors: dict[str, model.Flavor] = {}
         self._settings = settings_of(None)
-        # Who has placements in a cluster, and the pods there that nobody accounts for, by work.
+        # Workloads with placements in a cluster, and the pods there without a claim, by work.
         self._holders: dict[str, dict[str, str]] = {}
         self._strays: dict[str, dict[str, tuple[model.Stray, ...]]] = {}
-        # What is to be read anew.
+        # What must be read again.
         self._stale_workloads: set[str] = set()
-        self._wait_by_uid: set[str] = set()  # read anew as victims come and go
+        self._wait_by_uid: set[str] = set()  # read again as victims come and go
         self._stale_clusters: set[str] = set()
         self._stale_queues: set[str] = set()
         self._sources = _Sources()
@@ -115,15 +115,15 @@ class View:
     # Events.
 
     def put(self, plain: Mapping[str, Any]) -> None:
-        """An object was made or changed."""
+        """Adds an object, or a new version of it."""
         self._touch(self._objects.put(plain))
 
     def remove(self, plain: Mapping[str, Any]) -> None:
-        """An object is gone."""
+        """Removes an object."""
         self._touch(self._objects.remove(plain))
 
     def assume(self, plan: Plan) -> None:
-        """A plan was decided: what it claims counts, until the objects tell."""
+        """Assumes a plan: its claims count until the objects change."""
         self._refresh_workloads()
         for key, workload in apply_plan(self._workloads, plan).items():
             stored = self._objects.workloads.get(key)
@@ -133,7 +133,7 @@ class View:
                 self._stale_workloads.add(key)
 
     def forget(self, key: str) -> None:
-        """A claim could not be written: what the object says counts."""
+        """Drops an assumption whose claim could not be written: the object counts again."""
         if self._assumed.pop(key, None) is not None:
             self._stale_workloads.add(key)
 
@@ -175,7 +175,7 @@ class View:
                 self._touch_source(touched)
 
     def _touch_source(self, touched: Touched) -> None:
-        """What workloads take something from, and nothing else does."""
+        """Notes a change in an object that affects workloads only."""
         before, after = touched.before, touched.after
         match touched.kind:
             case "PriorityClass" if before != after:
@@ -220,7 +220,7 @@ class View:
     # What comes out.
 
     def facts(self, now: float) -> Facts:
-        """All that a decision at `now` may look at."""
+        """All that a decision at `now` depends on."""
         self._refresh(now)
         if self._facts is None:
             self._facts = Facts(
@@ -241,7 +241,7 @@ class View:
         return self._facts if self._facts.now == now else replace(self._facts, now=now)
 
     def snapshot(self, now: float) -> Snapshot:
-        """The fleet frozen at `now`: the same object each time, brought up to date."""
+        """The fleet at `now`: the same object each time, brought up to date, unless rebuilt."""
         self._refresh(now)
         changed, self._changed = self._changed, _Changed(is_all=False)
         if self._snapshot is None or changed.is_all:
@@ -263,7 +263,7 @@ class View:
         )
         return self._snapshot
 
-    # Reading anew what is stale.
+    # Refreshing what is stale.
 
     def _refresh(self, now: float) -> None:
         unbound = self._refresh_clusters(now)
@@ -279,9 +279,9 @@ class View:
                 self._flavors[name] = queues.flavor_of(flavor)
 
     def _refresh_clusters(self, now: float) -> set[str]:
-        """Reads changed clusters; says whose pods were seen otherwise than before."""
+        """Reads changed clusters; returns the workloads whose pods changed there."""
         objects = self._objects
-        # A node that was set aside, or a pool that was out of stock, comes back by time alone.
+        # An avoided node, or a pool that was out of stock, comes back by time alone.
         timed = {
             name
             for name, cluster in objects.clusters.items()
@@ -304,7 +304,7 @@ class View:
                 self._changed.clusters.add(name)
                 self._facts = None
             if self._selectable.get(name) != selectable:
-                # Labels and claims of clusters are what selectors look at.
+                # Selectors depend on labels and claims of clusters.
                 self._are_queues_stale = self._are_policies_stale = True
             unbound |= self._look(name, after.seen if after else {})
             unbound |= self._look_for_running(name, before, after)
@@ -312,7 +312,7 @@ class View:
         return unbound
 
     def _look(self, cluster: str, seen: SeenWorks) -> set[str]:
-        """Takes in the pods seen in a cluster; says which workloads they belong to."""
+        """Takes in the pods seen in a cluster; returns the workloads whose pods changed."""
         before = self._seen.pop(cluster, {})
         if seen:
             self._seen[cluster] = seen
@@ -332,7 +332,7 @@ class View:
     def _look_for_running(
         self, cluster: str, before: clusters.Reading | None, after: clusters.Reading | None
     ) -> set[str]:
-        """Takes in which works have pods in a cluster; says whose do now, or no longer do."""
+        """Takes in which works have pods in a cluster; returns the workloads that changed."""
         had: SeenWorks = before.seen if before is not None and before.is_heard else {}
         has: SeenWorks = after.seen if after is not None and after.is_heard else {}
         if had is has:
@@ -368,7 +368,7 @@ class View:
                 self._bind(key, workloads.workload_of(stored, defaults))
 
     def _bind(self, key: str, workload: model.Workload | None) -> None:
-        """Puts a workload in its place, with the pods of it that were seen."""
+        """Replaces a workload, with its reported pods."""
         before = self._workloads.get(key)
         strays: dict[str, tuple[model.Stray, ...]] = {}
         work = work_of(key)
@@ -396,7 +396,7 @@ class View:
         self._facts = None
 
     def _leave(self, cluster: str, work: str, strays: tuple[model.Stray, ...]) -> None:
-        """Writes down the pods of a work that no claim accounts for."""
+        """Records the pods of a work without a claim."""
         here = self._strays.get(cluster, {})
         if here.get(work, ()) == strays:
             return
@@ -410,7 +410,7 @@ class View:
         self._facts = None
 
     def _refresh_queues(self) -> None:
-        """Reads changed queues; the tree is made anew where what it is made of changed."""
+        """Reads changed queues; the tree is rebuilt if names or quotas changed."""
         objects = self._objects
         before = self._queues
         if self._are_queues_stale:
@@ -446,7 +446,7 @@ def _uid(workload: Workload | None) -> str:
 
 
 def _is_newer(version: str, than: str) -> bool:
-    """Versions of objects are numbers; where they are not, another one is a newer one."""
+    """Compares object versions as numbers; if they are not numbers, another version is newer."""
     if version.isdigit() and than.isdigit():
         return int(version) > int(than)
     return version != than or not version

@@ -26,7 +26,7 @@ CREATED_BY = "fairway.dev/created-by"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """Where what a workload does not say comes from."""
+    """The sources of defaults for fields that a workload leaves out."""
 
     fleet: FleetSpec = field(default_factory=FleetSpec)
     queues: Mapping[str, Queue] = field(default_factory=dict)
@@ -44,18 +44,18 @@ def key_of(workload: Workload) -> str:
 
 
 def is_over(workload: Workload) -> bool:
-    """Whether nothing is to be decided on it any more."""
+    """Whether there is nothing more to decide on it."""
     ends = is_unwanted(workload) and workload.status.claim is None
     return workload.status.phase in OVER or ends
 
 
 def is_unwanted(workload: Workload) -> bool:
-    """Whether it is to end: it keeps what it holds until that is confirmed gone, and no more."""
+    """Whether it is to end: it keeps what it holds until its pods are gone, and gets no more."""
     return workload.spec.cancelled or workload.metadata.deletion_timestamp is not None
 
 
 def is_past(workload: Workload) -> bool:
-    """Whether it is over and nothing of it is left that would be charged."""
+    """Whether it is over and nothing of it is left to be charged."""
     return is_over(workload) and not workload.status.releasing
 
 
@@ -126,7 +126,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
 
 
 def replicas_wanted(workload: Workload) -> int:
-    """Replicas of a service: those asked for, and those that a rollout adds for a while."""
+    """Replicas of a service: those asked for, plus the surge of a rollout."""
     asked = workload.spec.replicas
     return (1 if asked is None else asked) + workload.status.surge_replicas
 
@@ -136,7 +136,7 @@ def _seconds(moment: datetime | None) -> float:
 
 
 def _queued_at(workload: Workload) -> float:
-    """Its age: when more was last asked for, else since when it waits, else its creation."""
+    """Its place in time: when more was last asked for, else when it was queued or created."""
     status = workload.status
     return _seconds(status.increased_at or status.queued_at or workload.metadata.creation_timestamp)
 
@@ -182,7 +182,7 @@ def _policy(workload: Workload, queue: str, defaults: Defaults) -> str:
 
 
 def grows(workload: Workload) -> bool:
-    """Whether it is a gang that runs in one cluster, and takes more pods in while it does."""
+    """Whether it is a running gang in one cluster that can take in more pods."""
     claim, template = workload.status.claim, workload.spec.template
     if workload.spec.mode != "Gang" or workload.status.phase != "Running" or claim is None:
         return False
@@ -192,7 +192,7 @@ def grows(workload: Workload) -> bool:
 
 
 def seconds_left(workload: Workload) -> int | None:
-    """How long it is expected to run: one that saves its work goes on from where it last did."""
+    """Its expected run time; a workload with checkpoints continues from the last one."""
     spec = workload.spec
     estimate = spec.run_seconds.estimate
     if estimate is None or spec.checkpoint is None or spec.mode != "Gang":
@@ -201,7 +201,7 @@ def seconds_left(workload: Workload) -> int | None:
 
 
 def _saved_seconds(past: PastAttempt) -> int:
-    """Run time of an attempt that was not lost."""
+    """The run time of an attempt that was not lost."""
     if past.started_at is None or past.ended_at is None:
         return 0
     ran = int((past.ended_at - past.started_at).total_seconds())
@@ -222,7 +222,7 @@ def _kinds(workload: Workload) -> tuple[str, ...]:
 
 
 def _tasks_over(workload: Workload) -> str:
-    """Tasks that succeeded or failed for good, as ranges; what is not one stands for none."""
+    """Tasks that succeeded or failed for good, as ranges; empty if they are malformed."""
     status = workload.status
     if workload.spec.tasks is None or not (status.succeeded_tasks or status.failed_tasks):
         return ""
@@ -236,13 +236,13 @@ def _tasks_over(workload: Workload) -> str:
 
 
 def _avoided(workload: Workload) -> tuple[str, ...]:
-    """Clusters where it failed by fault of the place; the list is cleared when its time is over."""
+    """Clusters where it failed by fault of the place; the list is cleared when it expires."""
     requeue = workload.status.requeue
     return tuple(sorted(requeue.avoid)) if requeue else ()
 
 
 def pod_sets_of(workload: Workload, kinds: Kinds) -> tuple[PodSet, ...]:
-    """As it says, else as the kind of its first manifest does."""
+    """The pod sets in its spec, else those of the kind of its first manifest."""
     return workload.spec.pod_sets or derived_pod_sets(workload, kinds)
 
 
@@ -341,7 +341,7 @@ def _alternative(
 
 
 def waits_by_uid(workload: Workload) -> bool:
-    """Whether it waits for victims of which its claim has the UID alone."""
+    """Whether it waits for victims that its claim knows by UID alone."""
     claim = workload.status.claim
     return claim is not None and any(
         victim.workload is not None and not victim.workload.name for victim in claim.waits_for
@@ -349,7 +349,7 @@ def waits_by_uid(workload: Workload) -> bool:
 
 
 def _victim(mention: WorkloadMention, keys: Mapping[str, str]) -> str:
-    """A victim as plans call it; one that is gone keeps its UID, by which nobody is called."""
+    """The key of a victim; a victim that is gone keeps its UID, which is no workload's key."""
     if mention.name:
         return f"{mention.namespace}/{mention.name}"
     return keys.get(mention.uid, mention.uid)
@@ -378,7 +378,7 @@ def _hold(
 
 
 def _held_part(placement: Placement, claim: Claim, given: Mapping[str, PodSet]) -> model.Placed:
-    """What stays where it is keeps its attempt, though the claim's has risen."""
+    """A placement that stays keeps its attempt, though the claim's attempt has increased."""
     own = placement.attempt if placement.attempt != claim.attempt else 0
     return replace(_place(placement, given), attempt=own)
 
@@ -386,7 +386,7 @@ def _held_part(placement: Placement, claim: Claim, given: Mapping[str, PodSet]) 
 def _leaving_part(
     placement: Placement, claim: Claim | None, given: Mapping[str, PodSet]
 ) -> model.Placed:
-    """What is left; where it makes way for its own replacement, that is charged in its stead."""
+    """A placement that is released; if its own replacement is alike, only that is charged."""
     result = replace(_place(placement, given), attempt=placement.attempt)
     for other in claim.placements if claim and placement.gives_way_to else ():
         if other.cluster == placement.gives_way_to:

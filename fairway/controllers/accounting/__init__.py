@@ -1,1 +1,1 @@
-"""Accounts: who used what, recorded day by day, so that a report needs nothing else."""
+"""Accounts: who used what, recorded per day, so that a report needs nothing else."""

@@ -1,9 +1,9 @@
 """The accountant: follows claims, and writes the account of the day every minute.
 
-Meters follow every change of a claim as it is told. What clusters have, and what queues lend, is
-looked at every few seconds. A hub that starts goes on where the last account ended: what is claimed
-then is taken to have been held since, so nothing but what ended within the last minute before a
-crash is missing from that minute.
+Meters follow every change of a claim as it is seen. What clusters have, and what queues lend, is
+sampled every few seconds. A hub that starts continues where the last account ended: present claims
+count as held since then. So only what ended in the last minute before a crash is missing from that
+minute.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 _WRITE = Write(user="system:fairway", manager="fairway-accounting")
 _LOOK_SECONDS = 15.0
 _LOOKS_TO_WRITE = 4
-_FIRST_WRITE = 2  # looks: whoever tries a hub need not wait a minute to see what it counts
+_FIRST_WRITE = 2  # looks: a user who tries a hub need not wait a minute to see what it counts
 _AGAIN_SECONDS = 1.0  # where the store cannot be reached
 
 
@@ -53,7 +53,7 @@ class Accounting:
         self._scheduler = scheduler
         self._clock = clock
         self._accounts: Accounts | None = None  # None: another replica does it
-        self._known: dict[Name, Held] = {}  # of whoever holds, or held a moment ago
+        self._known: dict[Name, Held] = {}  # of workloads that hold something, or just did
         self._queues: dict[Name, str] = {}
         self._prices: dict[ClusterFlavor, Mapping[str, int]] = {}
         cache.mirror(WORKLOADS).followers.append(self._follow)
@@ -78,7 +78,7 @@ class Accounting:
     # Meters.
 
     async def _begin(self) -> int:
-        """Takes up the last account; from when on what is held now is to be accounted for."""
+        """Takes up the last account; returns when it ended: present claims count from then on."""
         self._known.clear()
         result = [codec.decode(stored.raw, CostAccount) for stored in await self._read()]
         self._accounts = accounts = Accounts()
@@ -109,7 +109,7 @@ class Accounting:
         try:
             held = read_held(stored.raw) if stored is not None else None
         except msgspec.MsgspecError:
-            return  # of which the planner tells
+            return  # the planner reports unreadable workloads
         before, now = self._known.pop(name, None), self._now()
         if held is not None and before is not None:
             self._lose(name, before, held, now)
@@ -132,7 +132,7 @@ class Accounting:
         return holdings_of(held.placements, owner, self._prices_of)
 
     def _lose(self, name: Name, before: Held, after: Held, now: int) -> None:
-        """Counts the work that a preemption has cost, once."""
+        """Counts the run time lost to a preemption, once."""
         assert self._accounts is not None, "asked only while accounts are kept"
         lost = sum(
             attempt.lost_seconds
@@ -160,7 +160,7 @@ class Accounting:
     # Looks.
 
     def _reprice(self) -> None:
-        """Prices may have changed; what is held costs the new ones from now on."""
+        """Applies changed prices: what is held costs the new prices from now on."""
         prices = {place: self._price(place) for place in self._prices}
         if self._accounts is None or prices == self._prices:
             return
@@ -215,7 +215,7 @@ class Accounting:
             except (ApiError, OSError) as fault:
                 _log.warning("the account of %s was not written: %s", _name(day), fault)
                 return
-            # What was folded stays so; of a day that is over nothing need be remembered.
+            # Folded rows stay folded; a day that is over need not be remembered.
             for item in [each for each in accounts.sums if each[0] == day]:
                 del accounts.sums[item]
             if now < (day + 1) * DAY:
@@ -232,7 +232,7 @@ class Accounting:
         await self._store.update(COST_ACCOUNTS, {**stored, "spec": made["spec"]}, write=_WRITE)
 
     async def _forget(self, now: int) -> None:
-        """Accounts are kept for as long as the fleet says."""
+        """Deletes accounts older than the fleet's settings keep them."""
         oldest = _name(now // DAY - self._settings().days)
         try:
             for stored in (await self._store.list(COST_ACCOUNTS)).items:
@@ -253,7 +253,7 @@ _LENT = "lent "
 
 
 def _lent(standings: list[QueueState]) -> dict[str, Holding]:
-    """What queues without others below them lend, by accelerator."""
+    """What leaf queues lend, by accelerator."""
     parents = {standing.parent for standing in standings}
     holdings: dict[str, Holding] = {}
     for queue in (standing for standing in standings if standing.queue not in parents):

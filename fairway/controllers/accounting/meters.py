@@ -12,7 +12,7 @@ from fairway.clock import parse_timestamp
 from fairway.controllers.holdings import Placement, Somebody
 from fairway.core.costs.accounts import Holding, Key
 
-# Prices of a unit of each resource for an hour, by cluster and flavor; in billionths.
+# Hourly prices of a unit of each resource, by cluster and flavor; in billionths.
 PricesOf = Callable[[str, str], Mapping[str, int]]
 
 
@@ -42,7 +42,7 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """As much of a workload as an account needs; there are many, and they change all the time."""
+    """As much of a workload as an account needs; workloads are many and change all the time."""
 
     metadata: _Metadata
     status: _Status = _Status()
@@ -54,7 +54,7 @@ class Held(msgspec.Struct, frozen=True):
 
     @property
     def placements(self) -> tuple[Placement, ...]:
-        """All that it is charged for: what it holds, and what is not confirmed gone."""
+        """Everything that is charged: what it holds, and what is not confirmed gone."""
         held = self.status.claim.placements if self.status.claim else ()
         return (*held, *self.status.releasing)
 
@@ -68,7 +68,7 @@ read_held = msgspec.json.Decoder(Held).decode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Whose the time is, apart from where."""
+    """Who is charged, apart from where."""
 
     namespace: str
     name: str
@@ -89,7 +89,7 @@ def owner_of(held: Held, *, team_label: str, queue: str) -> Owner:
 def holdings_of(
     placements: Sequence[Placement], owner: Owner, prices_of: PricesOf
 ) -> tuple[Holding, ...]:
-    """What is held in all, one for each cluster and flavor."""
+    """Everything held, one holding per cluster and flavor."""
     gpus: dict[Key, int] = {}
     rates: dict[Key, int] = {}
     for placement in placements:
@@ -113,7 +113,7 @@ def holdings_of(
 
 
 def _parts(placement: Placement, prices_of: PricesOf) -> Iterator[tuple[str, int, int]]:
-    """Flavor, thousandths of GPUs and billionths an hour of each pod set."""
+    """Flavor, thousandths of GPUs and billionths per hour of each pod set."""
     for pods in placement.pod_sets:
         rate = 0
         for resource, amount in pods.requests.items():

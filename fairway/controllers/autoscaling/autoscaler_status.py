@@ -1,8 +1,8 @@
-"""The status of an autoscaler: what was decided, and from what; and what is remembered by it.
+"""The status of an autoscaler: what was decided and why, and what the next decision needs.
 
-Rates look back at changes, and idleness at its beginning; both are in the status, so that another
-replica of the hub goes on where this one stopped. What was recommended lately is not: who takes
-over begins with the present count, which holds it for as long as the window lasts.
+Rates depend on past changes, and idle time on its beginning; both are in the status, so that
+another replica of the hub continues where this one stopped. Recent recommendations are not: a new
+leader begins with the present count, which holds the count for the length of the window.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ZERO: Aspect = "ScaledToZero"
 
 
 def read_memory(status: FleetAutoscalerStatus) -> Memory:
-    """What a status remembers, for who has just begun to lead."""
+    """What a status remembers, for a replica that has just begun to lead."""
     return Memory(
         events=tuple(
             ScaleEvent(at=change.at.timestamp(), change=change.change) for change in status.changes
@@ -101,7 +101,7 @@ def status_of_decision(
 def status_of_refusal(
     autoscaler: FleetAutoscaler, reason: str, message: str, now: float
 ) -> FleetAutoscalerStatus:
-    """The status of one that could not decide or carry out anything."""
+    """The status of an autoscaler that could not decide or carry out anything."""
     finding = Finding(type=ABLE, holds=False, reason=reason, message=message)
     return replace(
         autoscaler.status,
@@ -113,7 +113,7 @@ def status_of_refusal(
 def conditions(
     autoscaler: FleetAutoscaler, findings: list[Finding], now: float
 ) -> tuple[Condition, ...]:
-    """Conditions with what was found; those of which nothing was said stay as they are."""
+    """Conditions updated with the findings; conditions without a finding stay as they are."""
     kept = {condition.type: condition for condition in autoscaler.status.conditions}
     for finding in findings:
         old = kept.get(finding.type)
@@ -143,7 +143,7 @@ def _zero(memory: Memory) -> Finding:
 def _currents(
     metrics: tuple[tuple[Metric, model.Metric], ...], currents: tuple[Current, ...]
 ) -> tuple[CurrentMetric, ...]:
-    """What metrics were found to be; none where none was asked."""
+    """The current values of metrics; empty if no metric was asked."""
     return tuple(
         CurrentMetric(
             type=metric.type,

@@ -1,4 +1,4 @@
-"""The limits and rules of an autoscaler, as the core takes them; schedules on their calendars."""
+"""Limits and rules of an autoscaler, as the core takes them; schedules in their time zones."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NANOS = 1_000_000_000
 
 
 class BadSchedule(ValueError):
-    """A schedule that is none, with the path of its field."""
+    """An invalid schedule, with the path of its field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Limits that hold now, by which schedule, and until when at the longest."""
+    """The limits in force, the schedule that set them, and until when they hold at the longest."""
 
     least: int
     most: int
@@ -36,7 +36,7 @@ class Bounds:
 
 
 def bounds_of(spec: FleetAutoscalerSpec, now: float) -> Bounds:
-    """The schedule that was due last holds; before any was, the autoscaler's own limits do."""
+    """The limits of the schedule that was last due; before that, the autoscaler's own limits."""
     latest: tuple[float, int] | None = None
     until: float | None = None
     for position, schedule in enumerate(spec.schedules):
@@ -64,7 +64,7 @@ def _due(schedule: Schedule, position: int, now: float) -> tuple[float | None, f
         due = cron.parse(schedule.cron)
     except cron.CronFault as fault:
         raise BadSchedule(f"{path}.cron: {fault}") from fault
-    # On the calendar of its place. An hour that clocks skip has passed by the one that follows;
+    # In the schedule's time zone. An hour that clocks skip has passed by the one that follows;
     # of an hour that they repeat, the first counts.
     local = datetime.fromtimestamp(now, UTC).astimezone(zone).replace(tzinfo=None)
     last, following = due.last(local), due.next(local)

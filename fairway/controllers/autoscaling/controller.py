@@ -1,8 +1,8 @@
-"""One look at one autoscaler: what is there, what it should be, and the count where it differs.
+"""One look at one autoscaler: read its state, decide, and set the count if it differs.
 
-Each is looked at every quarter of a minute, when it or its workload's wish changes, and when a
-schedule is due. What an earlier look remembers is kept by the leader, and in part in the status;
-a look whose count could not be written is forgotten, and made again.
+Each autoscaler is looked at every 15 seconds, when it or its workload's count changes, and when a
+schedule is due. The leader keeps the memory of earlier looks, and the status keeps part of it. A
+look whose count could not be written is forgotten and made again.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ class Autoscaling:
         self._memories: dict[Name, Memory] = {}
         self._about: dict[Name, set[Name]] = defaultdict(set)  # autoscalers, by their workload
         self._targets: dict[Name, Name] = {}
-        self._generations: dict[Name, int] = {}  # that were looked at
-        self._counts: dict[Name, int | None] = {}  # of workloads, as they were last seen or set
+        self._generations: dict[Name, int] = {}  # last generation seen
+        self._counts: dict[Name, int | None] = {}  # of workloads, as last seen or set
         self._scaled_at: dict[Name, float] = {}
-        self._alone: dict[Name, tuple[int, float]] = {}  # generation, and when it was looked for
+        self._alone: dict[Name, tuple[int, float]] = {}  # generation, and time of the last check
         cache.mirror(AUTOSCALERS).followers.append(self._autoscaler_changed)
         cache.mirror(WORKLOADS).followers.append(self._workload_changed)
 
     async def run(self) -> None:
-        """Looks at all autoscalers in their time, until cancelled."""
+        """Looks at each autoscaler when it is due, until cancelled."""
         for kept in (self._memories, self._scaled_at, self._alone):
-            kept.clear()  # another may have led meanwhile
+            kept.clear()  # another replica may have led meanwhile
         await self._loop.run(self._cache.names(AUTOSCALERS))
 
     def _autoscaler_changed(self, name: Name, stored: Stored | None) -> None:
@@ -92,7 +92,7 @@ class Autoscaling:
         if before is not None and before != target:
             self._about[before].discard(name)
             for pair in self._about[before]:
-                self._loop.mark(pair)  # it may be the next in line
+                self._loop.mark(pair)  # it may be next in line
             if not self._about[before]:
                 del self._about[before]
                 self._counts.pop(before, None)
@@ -108,9 +108,9 @@ class Autoscaling:
             self._loop.mark(name)
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
-        """A count that somebody else sets matters at once; our own, and what comes of it, do not.
+        """Marks autoscalers at once if another client set the count, but not after our own change.
 
-        Else each step of a rate would be followed by the next at once.
+        Otherwise each step of a rate would be followed by the next at once.
         """
         if name not in self._about:
             return
@@ -132,7 +132,7 @@ class Autoscaling:
         now = self._clock.now()
         rests_until = self._scaled_at.get(name, now - PERIOD_SECONDS) + PERIOD_SECONDS
         if now < rests_until:
-            return rests_until  # what was just set has to show before it is changed again
+            return rests_until  # the last change must take effect before the next
         try:
             bounds = bounds_of(autoscaler.spec, now)
             service = await self._service(autoscaler)
@@ -149,7 +149,7 @@ class Autoscaling:
         return again if bounds.until is None else min(again, bounds.until)
 
     async def _service(self, autoscaler: FleetAutoscaler) -> Service:
-        """The service of an autoscaler, once it is alone in setting its count."""
+        """The service of an autoscaler, once nothing else sets its count."""
         name, namespace = autoscaler.metadata.name, autoscaler.metadata.namespace
         target = autoscaler.spec.target
         rivals = self._about.get((namespace, workload_of(target)), set())
@@ -165,7 +165,7 @@ class Autoscaling:
         return service
 
     async def _be_alone(self, autoscaler: FleetAutoscaler, service: Service) -> None:
-        """Sees to it that nobody else sets the count: now and then, and after changes."""
+        """Makes sure that nothing else sets the count: periodically, and after changes."""
         name = (autoscaler.metadata.namespace, autoscaler.metadata.name)
         generation, now = autoscaler.metadata.generation, self._clock.now()
         known, since = self._alone.get(name, (-1, now))
@@ -191,7 +191,7 @@ class Autoscaling:
     async def _decide(
         self, name: Name, autoscaler: FleetAutoscaler, service: Service, bounds: Bounds
     ) -> FleetAutoscalerStatus:
-        """Decides, carries out, and says what was done."""
+        """Decides, carries out, and returns the new status."""
         limits = limits_of(autoscaler.spec, bounds, pods_per_replica=service.pods_per_replica)
         memory = self._memories.get(name) or autoscaler_status.read_memory(autoscaler.status)
         metrics = metrics_of(autoscaler)
@@ -231,7 +231,7 @@ class Autoscaling:
         )
 
     async def _pods(self, service: Service, metrics: tuple[Metric, ...]) -> pods.Pods:
-        """The pods, one by one where metrics are of each, and where their clusters tell."""
+        """The pods, one by one if metrics are per pod, and if their clusters report them."""
         known = pods.count_pods(service, cache=self._cache, states=self._states)
         if not needs_usage(metrics) or not known.facts:
             return known
@@ -239,13 +239,13 @@ class Autoscaling:
         return result if result.is_named else replace(known, fault=result.fault)
 
     async def _carry_out(self, service: Service, verdict: ScaleDecision) -> str:
-        """Sets the count; why not, where it was refused for good."""
+        """Sets the count; returns why not, if it was refused for good."""
         metadata = service.workload.metadata
         self._counts[metadata.namespace, metadata.name] = verdict.replicas
         try:
             await set_replicas(service, verdict.replicas, store=self._store)
         except Conflict:
-            raise  # somebody else changed it first: it is looked at again
+            raise  # another client changed it first: look again
         except ApiError as fault:
             return str(fault)
         _log.info(
@@ -262,10 +262,10 @@ class Autoscaling:
     async def _write(
         self, body: JsonObject, autoscaler: FleetAutoscaler, status: FleetAutoscalerStatus
     ) -> None:
-        """Writes the status where it changed.
+        """Writes the status if it changed.
 
-        One that cannot be written is not tried again by another look: that would be a decision
-        too many. The next look tells.
+        A failed write is not retried by another look: that would be one decision too many. The next
+        look writes it.
         """
         if status == autoscaler.status:
             return
@@ -273,7 +273,7 @@ class Autoscaling:
         try:
             try:
                 await self._update(with_status(body, status))
-            except Conflict:  # somebody changed the rest of it; the status is ours alone
+            except Conflict:  # the rest of it was changed; the status is ours alone
                 stored = await self._store.get(AUTOSCALERS, metadata.name, metadata.namespace)
                 await self._update(with_status(stored.object(), status))
         except (ApiError, OSError) as fault:

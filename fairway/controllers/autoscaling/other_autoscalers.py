@@ -1,8 +1,8 @@
 """Autoscalers that an object has beside ours: two that set one count would fight for ever.
 
 A HorizontalPodAutoscaler may be on the hub, where the hub is on Kubernetes, or among the manifests
-that go to clusters; KServe makes one of its own for an InferenceService whose least and most
-replicas differ. What can be made to give way does so where the FleetAutoscaler asks for that.
+that go to clusters; KServe makes its own for an InferenceService whose minimum and maximum replicas
+differ. One that can give way does so if the FleetAutoscaler asks for that.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Other:
     """Another autoscaler of the same object."""
 
     name: str  # for people
-    advice: str  # how it could be made to give way
-    on_hub: JsonObject | None = None  # the object that is it, where the hub has one
-    change: JsonObject | None = None  # of the object that is scaled, which switches it off
+    advice: str  # how to make it give way
+    on_hub: JsonObject | None = None  # its object, if it is on the hub
+    change: JsonObject | None = None  # to the scaled object, which switches it off
 
     @property
     def gives_way(self) -> bool:
@@ -48,7 +48,7 @@ async def send_away(other: Other, service: Service, *, store: Store) -> None:
         await change_object(service, other.change, store=store)
     if other.on_hub is not None:
         metadata = other.on_hub["metadata"]
-        with suppress(NotFound):  # somebody else was first
+        with suppress(NotFound):  # already deleted
             await store.delete(
                 AUTOSCALERS_OF_PODS,
                 metadata["name"],
@@ -86,7 +86,7 @@ def _of_kserve(service: Service) -> Iterator[Other]:
 
 
 def _scales_itself(manifest: JsonObject) -> bool:
-    """Whether KServe would set the count: unless told otherwise, between least and most."""
+    """Whether KServe would set the count: by default if minimum and maximum differ."""
     if manifest.get("kind") != "InferenceService":
         return False
     if annotation(manifest, KSERVE_CLASS) in _KSERVE_OFF:
@@ -100,7 +100,7 @@ async def _on_hub(service: Service, store: Store) -> list[Other]:
     try:
         listing = await store.list(AUTOSCALERS_OF_PODS, selection)
     except NotFound:
-        return []  # this hub does not serve the kind, so nobody acts by it
+        return []  # this hub does not serve the kind, so nothing acts on it
     except ApiError as fault:
         message = f"whether another autoscaler sets its count is not known: {fault}"
         raise NotScalable("OtherAutoscalersUnknown", message) from fault

@@ -1,8 +1,8 @@
-"""The pods of a service over the fleet, as they were last heard of.
+"""The pods of a service over the fleet, as last reported.
 
-Reports tell how many pods of a work are ready, bound, pending or ending. Where pods are measured
-one by one, their clusters are asked for each, with its name. Pods of a cluster that is not heard of
-are known by the claim alone, and count as pods whose metrics are missing.
+Reports say how many pods of a work are ready, bound, pending or ending. Where pods are measured
+one by one, their clusters are asked for each pod by name. Pods of a silent cluster are known by the
+claim alone, and count as pods whose metrics are missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PHASES: Mapping[str, PodPhase] = {type_: type_ for type_ in get_args(PodPhase)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pods:
-    """Pods, and what was measured of each where they were asked for."""
+    """Pods, and what was measured of each if they were asked for."""
 
     facts: tuple[PodFact, ...]
     usage: Mapping[str, PodUsage] = field(default_factory=dict)
@@ -35,13 +35,13 @@ class Pods:
 
     @property
     def is_named(self) -> bool:
-        """Whether they are known by name, and not only by how many there are."""
+        """Whether pods are known by name, and not only by number."""
         return bool(self.usage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """What a service has in one cluster, by its claim."""
+    """What a service has in one cluster, according to its claim."""
 
     cluster: str
     is_heard: bool
@@ -50,7 +50,7 @@ class _Place:
 
 
 def count_pods(service: Service, *, cache: Cache, states: States) -> Pods:
-    """The pods, by how many there are of each sort."""
+    """The pods, by number of each sort."""
     facts: list[PodFact] = []
     for place in _places(service, cache):
         state = states.get(place.cluster, service.work) if place.is_heard else None
@@ -59,7 +59,7 @@ def count_pods(service: Service, *, cache: Cache, states: States) -> Pods:
 
 
 async def measure_pods(service: Service, *, cache: Cache, meter: PodMeter) -> Pods:
-    """The pods one by one, each as its cluster measures it."""
+    """The pods one by one, each as measured by its cluster."""
     places = _places(service, cache)
     heard = [place for place in places if place.is_heard]
     answers = await asyncio.gather(
@@ -84,7 +84,7 @@ async def measure_pods(service: Service, *, cache: Cache, meter: PodMeter) -> Po
 
 
 def _places(service: Service, cache: Cache) -> list[_Place]:
-    """Where the service is, and what leaves: that serves until it has gone."""
+    """Clusters of the service, including those it leaves: those pods serve until they are gone."""
     status = service.workload.status
     claimed = status.claim.placements if status.claim is not None else ()
     names = dict.fromkeys(
@@ -105,7 +105,7 @@ def _places(service: Service, cache: Cache) -> list[_Place]:
 
 
 def _describe(cluster: str, state: WorkState) -> Iterable[PodFact]:
-    """As many pods of each sort as a report tells."""
+    """As many pods of each sort as a report says."""
     for pods in state.pods:
         sorts = (
             ("ready", pods.ready, PodFact(name="")),
@@ -120,11 +120,10 @@ def _describe(cluster: str, state: WorkState) -> Iterable[PodFact]:
 
 
 def _unseen(place: _Place) -> Iterable[PodFact]:
-    """The pods that a cluster has by the claim, while nobody tells of them.
+    """The pods that a cluster has according to the claim, while none are reported.
 
-    What leaves a cluster that is not heard of may be there for as long as nobody knows better. If
-    it did not count, each replica that the hub takes from such a cluster would be a reason to take
-    the next.
+    Pods that leave a silent cluster count as present until it reports. Otherwise each replica that
+    the hub takes from such a cluster would be a reason to take the next.
     """
     placements = place.claimed if place.is_heard else (*place.claimed, *place.leaving)
     for number, placement in enumerate(placements):
@@ -150,6 +149,6 @@ def _fact(name: str, pod: PodUsage) -> PodFact:
 
 
 def _with_requests(facts: list[PodFact]) -> tuple[PodFact, ...]:
-    """Pods of a cluster that is not heard of request what their equals elsewhere do."""
+    """Gives pods without known requests, as in silent clusters, those of the other pods."""
     known = next((fact.requests for fact in facts if fact.requests), {})
     return tuple(fact if fact.requests else replace(fact, requests=known) for fact in facts)

@@ -1,7 +1,7 @@
-"""What the metrics of an autoscaler are found to be, and the queries that find it.
+"""The readings of an autoscaler's metrics, and the queries for them.
 
 A metric by name becomes a query for its series; a model server's signal comes from the table of
-presets. Every answer becomes whole thousandths, rounded up, as Kubernetes' own metrics are.
+presets. Every reading is in whole thousandths, rounded up, as in Kubernetes' own metrics.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fairway.serving.scaling.model import AverageValue, NotRead, OfAll, OfPods, 
 
 _MILLI = 1_000_000  # nanos
 _POD, _CLUSTER, _NAMESPACE = "pod", "cluster", "namespace"
-# What HPA takes where nothing is said.
+# HPA's default metric.
 DEFAULT = Metric(
     type="Resource",
     resource=ResourceMetric(
@@ -108,10 +108,10 @@ class Reader:
                 )
             case Metric(serving=wanted) if wanted is not None:
                 return await self._of_server(wanted)
-        raise AssertionError(metric)  # the schema asks for the part that the type names
+        raise AssertionError(metric)  # the schema requires the part that the type names
 
     def _used(self, metric: ResourceMetric | ContainerResourceMetric, name: str) -> model.Metric:
-        """What pods use of a resource, as their clusters told when they were asked for the pods."""
+        """What pods use of a resource, as reported by their clusters with the pods."""
         container = metric.container if isinstance(metric, ContainerResourceMetric) else ""
         by_pod: dict[str, model.Measured] = {}
         for pod, seen in self.pods.usage.items():
@@ -190,10 +190,10 @@ class Reader:
 
 
 def _by_pod(samples: tuple[Sample, ...], pods: Pods) -> dict[str, model.Measured]:
-    """Samples by the pods whose they are.
+    """Samples by the pod they belong to.
 
-    Who has no label of its cluster is of the one pod that is called so. Where pods are known by
-    number only, samples are those of as many pods that are ready.
+    A sample without a cluster label belongs to the one pod of that name. Where pods are known only
+    by number, samples are dealt to as many ready pods.
     """
     places: dict[str, list[str]] = defaultdict(list)
     for fact in pods.facts:
@@ -216,7 +216,7 @@ def _by_pod(samples: tuple[Sample, ...], pods: Pods) -> dict[str, model.Measured
 
 
 def _matchers(selector: LabelSelector | None) -> list[str]:
-    """A label selector as PromQL says it."""
+    """A label selector in PromQL."""
     if selector is None:
         return []
     matchers = [presets.match_labels(selector.match_labels)] if selector.match_labels else []
@@ -249,5 +249,5 @@ def millis(amount: Quantity | None) -> int:
 
 
 def round_to_thousandths(number: float) -> int:
-    """Thousandths of a number as its shortest text says it, rounded up."""
+    """Thousandths of a number as written in its shortest text, rounded up."""
     return ceil(Decimal(repr(number)) * 1000)

@@ -1,7 +1,7 @@
-"""What an autoscaler scales: a Workload, or the native object for which one stands.
+"""What an autoscaler scales: a Workload, or the native object that a Workload stands for.
 
-The count of a native object is written to the object, where its kind keeps it; the workload that
-stands for it follows. That of any other Workload is its `spec.replicas`.
+The count of a native object is written to the object, where its kind keeps it; the workload
+follows. The count of any other Workload is its `spec.replicas`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WRITE = Write(user="system:fairway", manager="fairway-autoscaling")
 
 
 class NotScalable(Exception):
-    """Why something has no count that could be set; a code and a sentence."""
+    """Why a target has no count that could be set; a code and a sentence."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -36,14 +36,14 @@ class NotScalable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Something that has replicas."""
+    """A scaled target that has replicas."""
 
     workload: Workload
     target: JsonObject  # the object whose count is set
     resource: ResourceKey
     kind: Kind | None  # of a native object
     wanted: int  # replicas that are asked for
-    object_name: str  # of which the names of its pods are made
+    object_name: str  # from which the names of its pods are made
     pods_per_replica: int
 
     @property
@@ -66,7 +66,7 @@ class Service:
 
 
 def workload_of(target: ScaleTarget) -> str:
-    """The name of the workload that an autoscaler is about."""
+    """The name of the workload of a scale target."""
     if target.kind == "Workload" and target.api_version == API_VERSION:
         return target.name
     return native_workload_name(target.kind, target.name)
@@ -75,7 +75,7 @@ def workload_of(target: ScaleTarget) -> str:
 async def service_of(
     target: ScaleTarget, namespace: str, *, store: Store, cache: Cache, kinds: KnownKinds
 ) -> Service:
-    """The service of a target; NotScalable where it has no count."""
+    """The service of a target; NotScalable if it has no count."""
     workload = cache.get(Workload, workload_of(target), namespace)
     if workload is None:
         raise NotScalable("TargetNotFound", f"there is no workload of {target.kind} {target.name}")
@@ -128,7 +128,7 @@ async def service_of(
 
 
 async def set_replicas(service: Service, replicas: int, *, store: Store) -> None:
-    """Sets the count, of the object as it was seen; Conflict where it changed meanwhile."""
+    """Sets the count on the object as it was read; Conflict if it changed meanwhile."""
     if service.kind is None:
         change: JsonObject = {"spec": {"replicas": replicas}}
     else:

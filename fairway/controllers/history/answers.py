@@ -1,4 +1,4 @@
-"""Answers from a book: the numbers of some names at moments of equal distance."""
+"""Answers from a book: the numbers of some names at equally spaced moments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BESIDE = " "  # between a flavor and a resource in the name of a part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Of what, since when, and how much may be told."""
+    """Which series and names, since when, and at most how many points."""
 
     series: str
     names: Sequence[str]
@@ -26,7 +26,7 @@ class Asked:
 
 
 def answer(book: Book, asked: Asked, now: float) -> dict[str, Any]:
-    """What is kept of the names that are known."""
+    """The history of the names that are known."""
     track = _track(book, asked.since)
     times = _times(track, asked, now)
     kind, series = KINDS[asked.series], asked.series
@@ -61,14 +61,14 @@ def _columns(book: Book, asked: Asked) -> Columns:
 
 
 def _track(book: Book, since: int) -> Track:
-    """The finest that reaches so far back."""
+    """The finest track that reaches this far back."""
     return next(
         (track for track in book.tracks if track.resolution.seconds >= since), book.tracks[-1]
     )
 
 
 def _times(track: Track, asked: Asked, now: float) -> npt.NDArray[np.int64]:
-    """At multiples of their distance, so that the same moment is told the same each time."""
+    """Multiples of the step, so that the same moment has the same value in every answer."""
     step = track.resolution.step
     seconds = min(asked.since, track.resolution.seconds)
     width = step * max(1, -(-seconds // (step * (asked.points - 1))))
@@ -78,7 +78,7 @@ def _times(track: Track, asked: Asked, now: float) -> npt.NDArray[np.int64]:
 
 
 def _describe(name: str, values: Mapping[str, dict[str, list[float | None]]]) -> dict[str, Any]:
-    """A thing, and those of its parts that were there."""
+    """A name, and those of its parts that have values."""
     parts = [
         {**_name(part), "values": columns}
         for part, columns in sorted(values.items(), key=lambda pair: (pair[0] == OTHERS, pair[0]))

@@ -1,8 +1,8 @@
-"""Names and their numbers: what is seen of many things at a moment, kept in three tracks.
+"""Names and their numbers: samples of many things over time, kept in three tracks.
 
-A thing has parts, of which the one without a name is the thing itself, and each part has a few
-numbers. They have columns of their own from the first time they are seen until nothing kept tells
-of them any more. What looks as it did a moment ago is not looked at again.
+A name has parts, and each part has a few numbers; the part without a name is the thing itself. A
+part has its own columns from the first time it is seen; when there are too many columns, parts that
+no row has are dropped. A name whose sample equals the last one is not processed again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fairway.controllers.history.tracks import Columns, Peaks, Resolution, Track, Values
 
-OTHERS = "(others)"  # no name of an object
+OTHERS = "(others)"  # never the name of an object
 FLEET = ""  # all of a kind together
 NAMES_MOST = 2_000  # of each kind
 PARTS_MOST = 16
@@ -32,18 +32,18 @@ RESOLUTIONS = (
 Number = TypeVar("Number", np.float32, np.bool_)
 Part = tuple[str, tuple[float, ...]]  # its name, and its numbers
 NamedParts = tuple[Part, ...]
-Sight = Mapping[str, Mapping[str, NamedParts]]  # kind -> name -> what is seen of it
+Sight = Mapping[str, Mapping[str, NamedParts]]  # kind -> name -> its sample
 Key = tuple[str, str, str]  # kind, name, part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What is told of things of one kind."""
+    """The fields of one kind."""
 
     fields: tuple[str, ...]
     part_fields: tuple[str, ...]
-    peaks: frozenset[str] = frozenset()  # fields of which the most counts, not the mean
-    single: frozenset[str] = frozenset()  # fields that say nothing of several together
+    peaks: frozenset[str] = frozenset()  # fields whose maximum counts, not the mean
+    single: frozenset[str] = frozenset()  # fields that cannot be summed over several
 
     def of_part(self, part: str) -> tuple[str, ...]:
         return self.part_fields if part else self.fields
@@ -67,11 +67,11 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Book:
-    """What was seen."""
+    """All samples."""
 
     def __init__(self, *, bytes_most: int = BYTES_MOST, columns_most: int = COLUMNS_MOST) -> None:
         self.tracks = [Track(resolution, bytes_most=bytes_most) for resolution in RESOLUTIONS]
-        self.columns: dict[Key, int] = {}  # the first of each part
+        self.columns: dict[Key, int] = {}  # the first column of each part
         self.of_name: dict[tuple[str, str], list[str]] = {}  # parts, in order of appearance
         self.count = 0  # of columns
         self._columns_most = columns_most
@@ -88,14 +88,14 @@ class Book:
         return self._now[: self.count]
 
     def see(self, at: float, sight: Sight) -> bool:
-        """Writes down what is seen; whether columns were given other numbers."""
+        """Records a sample; returns whether columns were renumbered."""
         for kind, seen in sight.items():
             self._see(kind, seen)
         self.write(at)
         return self._forget() if self.count > self._columns_most else False
 
     def write(self, at: float) -> None:
-        """Everything as it is told now, at a moment."""
+        """Records the current values at a moment."""
         for track in self.tracks:
             track.grow(self.count)
             track.add(at, self.now, self.peaks)
@@ -104,7 +104,7 @@ class Book:
         self._now[columns] = values
 
     def clear(self) -> None:
-        """Nothing is known of what is there now; the past stays."""
+        """Clears the current values; the past stays."""
         self._now[:] = np.nan
         self._seen = {kind: {} for kind in KINDS}
 
@@ -142,8 +142,8 @@ class Book:
         return first
 
     def _forget(self) -> bool:
-        """Lets go of parts of which nothing kept tells, and if need be of those gone longest."""
-        is_kept = np.zeros(self.count, np.int64)  # by when each was last told of
+        """Drops parts that no row has, and if need be those gone longest."""
+        is_kept = np.zeros(self.count, np.int64)  # when each column last changed
         for track in self.tracks:
             for row in track.rows:
                 is_kept[row.columns] = np.maximum(is_kept[row.columns], row.at)
@@ -154,7 +154,7 @@ class Book:
         for key in keys:
             width = len(KINDS[key[0]].of_part(key[2]))
             is_there = not np.isnan(self._now[self.columns[key]])
-            # A quarter is set free, so that it is not done again at once.
+            # A quarter is freed, so that this is not done again at once.
             if is_there or (
                 is_kept[self.columns[key]] and count + width <= self._columns_most * 3 / 4
             ):

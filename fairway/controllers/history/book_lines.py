@@ -1,8 +1,8 @@
-"""A book in lines, by which a hub that is started again goes on.
+"""A book in lines, from which a restarted hub continues.
 
-A segment begins with the whole of a book, then has a line for each moment: what changed. Moments
-are replayed the way they were seen, so what comes of it is the same. Who keeps lines is given from
-outside; a hub that keeps none begins with nothing.
+A segment begins with the whole book, then has a line for each moment: what changed. Moments are
+replayed as they were sampled, so the result is the same. The keeper of the lines is given from
+outside; a hub that keeps none begins with an empty book.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairway.controllers.history.book import Book, Key
 from fairway.controllers.history.tracks import Row, Sum, Track
 
 _VERSION = 1
-_MOMENTS_MOST = 1_000  # of a segment: a hub that starts replays them
+_MOMENTS_MOST = 1_000  # per segment: a hub that starts replays them
 
 
 class Keeper(Protocol):
@@ -29,7 +29,7 @@ class Keeper(Protocol):
         ...
 
     def read(self) -> Iterable[Iterable[bytes]]:
-        """The segments that there are, the newest first; lines that were cut short left out."""
+        """The segments that there are, the newest first; truncated lines are left out."""
         ...
 
     def begin(self, whole: Iterator[bytes]) -> None:
@@ -48,14 +48,14 @@ class NoKeeper:
         return ()
 
     def begin(self, whole: Iterator[bytes]) -> None:
-        """Nobody would read it."""
+        """Drops it."""
 
     def write(self, line: bytes) -> None:
-        """Nobody would read it."""
+        """Drops it."""
 
 
 class _Names(msgspec.Struct, tag="names"):
-    """The parts that have columns, in their order: the beginning of a whole."""
+    """The parts that have columns, in order: the first line of a whole book."""
 
     version: int
     names: list[Key]
@@ -80,14 +80,14 @@ class _Row(msgspec.Struct, tag="row"):
 
 
 class _End(msgspec.Struct, tag="end"):
-    """The whole has been told."""
+    """The end of the whole book."""
 
 
 class _Moment(msgspec.Struct, tag="moment"):
     """What changed since the moment before."""
 
     at: float
-    names: list[Key]  # that are new
+    names: list[Key]  # new ones
     columns: bytes
     values: bytes
 
@@ -98,11 +98,11 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def whole(book: Book) -> Iterator[bytes]:
-    """A book as it is now, in lines; they are made one by one, while the book may go on."""
+    """A book as it is now, in lines; they are made one by one, while the book may change."""
     size = book.count
     names = list(book.columns)  # in the order of their columns
     head = _Names(version=_VERSION, names=names, now=book.now.tobytes())
-    # Rows never change; what does is copied before anybody else has a turn.
+    # Rows never change; what does is copied before another task runs.
     tracks = [(_track(track, size), tuple(track.rows)) for track in book.tracks]
     return _lines(head, tracks)
 
@@ -130,16 +130,16 @@ def _track(track: Track, size: int) -> _Track:
 
 
 class Journal:
-    """Tells a keeper what changes from moment to moment."""
+    """Writes to a keeper what changes from moment to moment."""
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._moments = 0  # that were told since the whole
-        self._named = 0  # parts that were told
+        self._moments = 0  # written since the whole book
+        self._named = 0  # parts already written
         self._told = np.full(0, np.nan, np.float32)
 
     def load(self) -> Book | None:
-        """The newest book that was kept whole, as it was at its last moment."""
+        """The newest book that was kept whole, as of its last moment."""
         for lines in self._keeper.read():
             book = _load(lines)
             if book is not None:
@@ -152,7 +152,7 @@ class Journal:
         self._keeper.begin(whole(book))
 
     def write(self, book: Book, at: float, *, is_renumbered: bool) -> None:
-        """A moment has been seen; where columns have other numbers, all is told anew."""
+        """Writes a moment; if columns were renumbered, the whole book is written again."""
         if is_renumbered or self._keeper.is_full or self._moments >= _MOMENTS_MOST:
             self.begin(book)
             return
@@ -171,7 +171,7 @@ class Journal:
 
 
 def _load(lines: Iterable[bytes]) -> Book | None:
-    """A book from a segment; None where its beginning is not whole, or nobody can read it."""
+    """A book from a segment; None if its beginning is not whole or cannot be read."""
     book = Book()
     is_whole = False
     try:

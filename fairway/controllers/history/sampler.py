@@ -1,7 +1,7 @@
-"""Who looks: every ten seconds what the planner and the workloads say is written down.
+"""The sampler: every ten seconds it records what the planner and the workloads say.
 
-It writes nothing to the store, so every replica keeps a history of its own, whether it leads or
-not, and whoever is asked can answer. A moment at which the planner does not answer is a gap.
+It writes nothing to the store, so every replica keeps its own history, whether it leads or not, and
+any replica can answer. A moment at which the planner does not answer is a gap.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STEP = RESOLUTIONS[0].step
 
 
 class History:
-    """Writes down how the fleet stands, and tells it."""
+    """Records the state of the fleet, and answers questions about it."""
 
     def __init__(self, *, cache: Cache, scheduler: Scheduler, clock: Clock, keeper: Keeper) -> None:
         self._cache = cache
@@ -39,7 +39,7 @@ class History:
         self._is_loaded = False
 
     async def run(self) -> None:
-        """Looks until cancelled, at whole tens of seconds."""
+        """Samples until cancelled, at whole tens of seconds."""
         await self._cache.complete()
         if not self._is_loaded:
             self.book, self._is_loaded = self._journal.load() or self.book, True

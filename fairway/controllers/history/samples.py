@@ -1,4 +1,4 @@
-"""What is seen of a fleet at a moment, as a book takes it."""
+"""A sample of the fleet at a moment, as a book takes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairway.core.explain.samples import Gauges, PlaceGauge, QueueGauge
 
 
 class Sights:
-    """Makes what is written down; a queue that stands as it did is not looked at again."""
+    """Makes samples; a queue whose gauge did not change is not processed again."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[QueueGauge, NamedParts]] = {}
@@ -67,10 +67,10 @@ def _cluster(places: Sequence[tuple[str, PlaceGauge]]) -> NamedParts:
 
 
 def _first(seen: NamedParts) -> float:
-    """How large a cluster or a service is: what there is, or is wanted, of it in all."""
+    """The size of a cluster or a service: all that it has, or that is wanted."""
     return seen[0][1][0]
 
 
 def _nominal(seen: NamedParts) -> float:
-    """How large a queue is: what it owns of all flavors."""
+    """The size of a queue: what it owns of all flavors."""
     return sum(numbers[0] for part, numbers in seen if part)

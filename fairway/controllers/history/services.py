@@ -1,7 +1,7 @@
-"""Services as a history sees them: replicas that are wanted, placed and ready.
+"""Services in the history: replicas that are wanted, placed and ready.
 
-Workloads change all the time and few are services, so a change only marks a service; it is read
-when the next moment is written down.
+Workloads change all the time and few are services, so a change only marks a service; it is read at
+the next sample.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 class _Service(msgspec.Struct, frozen=True):
-    """As much of a workload as tells of replicas."""
+    """As much of a workload as its replicas need."""
 
     spec: _Spec = _Spec()
     status: _Status = _Status()
@@ -54,7 +54,7 @@ _read = msgspec.json.Decoder(_Service).decode
 
 
 class Services:
-    """All services that there are, by namespace/name."""
+    """All services, by namespace/name."""
 
     def __init__(self, cache: Cache) -> None:
         self._workloads = cache.mirror(WORKLOADS)
@@ -85,13 +85,13 @@ def _seen(stored: Stored) -> NamedParts | None:
     try:
         service = _read(stored.raw)
     except msgspec.MsgspecError:
-        return None  # of which the planner tells
+        return None  # the planner reports unreadable workloads
     spec, status = service.spec, service.status
     if spec.mode != "Divided" or status.phase in OVER:
         return None
     placements = status.claim.placements if status.claim is not None else ()
     placed = sum(placement.replicas for placement in placements)
-    # Pods are counted together; replicas of several pods are ready as far as their pods are.
+    # Pods are counted together; replicas of several pods are ready in proportion to their pods.
     ready = status.pods.ready * placed / status.pods.wanted if status.pods.wanted else 0
     wanted = 1 if spec.replicas is None else spec.replicas
     itself = ("", (wanted, placed, min(ready, placed)))

@@ -1,8 +1,8 @@
-"""One resolution: what was at each moment, as the difference from the moment before.
+"""One resolution: the values at each moment, as differences from the moment before.
 
-Columns are numbers that are told together; a column that is not a number (NaN) is not there. A row
-has the columns that changed, so what stays as it is takes no room and no time. Values before the
-first row are the base, into which rows go that are too old.
+Columns are numbers recorded together; a column that is NaN has no value. A row has only the columns
+that changed, so a constant value takes no room and no time. Values before the first row are the
+base; rows that are too old are merged into it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy.typing as npt
 Values = npt.NDArray[np.float32]
 Sums = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.uint32]
-Peaks = npt.NDArray[np.bool_]  # of which columns the most is told, not the mean
-_ROW_BYTES = 256  # of a row besides its numbers
-_ROOM = 256  # columns for which there is room at first
-_BACK_SECONDS_MOST = 600  # by which a clock may be set back, and the past is still believed
+Peaks = npt.NDArray[np.bool_]  # columns whose maximum counts, not the mean
+_ROW_BYTES = 256  # per row, besides its numbers
+_ROOM = 256  # initial number of columns
+_BACK_SECONDS_MOST = 600  # past values stay valid if the clock is set back by no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """How often, and for how long."""
+    """How often values are recorded, and for how long they are kept."""
 
     step: int  # seconds
     rows_most: int
@@ -46,7 +46,7 @@ class Row:
 
 
 class Sum:
-    """Moments of one step, put together."""
+    """The samples of one step, combined."""
 
     __slots__ = ("counts", "most", "sums")
 
@@ -63,7 +63,7 @@ class Sum:
         np.fmax(self.most[:size], values, out=self.most[:size])
 
     def told(self, peaks: Peaks) -> Values:
-        """The mean of each column, or its most; nothing of one that was never there."""
+        """The mean of each column, or its maximum; NaN for a column that had no value."""
         size = len(peaks)
         counts = self.counts[:size]
         means = np.divide(
@@ -87,11 +87,11 @@ class Track:
         self._bytes_most = bytes_most
         self.base: Values = _nothing(_ROOM)
         self.last: Values = _nothing(_ROOM)
-        self.sum = Sum(_ROOM)  # of the step that is not over yet
-        self.open_at: int | None = None  # when it began
+        self.sum = Sum(_ROOM)  # of the open step
+        self.open_at: int | None = None  # when the open step began
 
     def grow(self, room: int) -> None:
-        """Makes room for so many columns."""
+        """Makes room for at least this many columns."""
         if room <= len(self.base):
             return
         room = max(room, 2 * len(self.base))
@@ -105,9 +105,9 @@ class Track:
             getattr(self.sum, name)[: len(old)] = old
 
     def add(self, at: float, values: Values, peaks: Peaks) -> None:
-        """What was seen at a moment; what is seen of a step that is over is not believed.
+        """Adds a sample; a sample of a step that is over is ignored.
 
-        Unless it is so long ago that the clock must have been ahead.
+        Unless it is so far back that the clock must have been ahead.
         """
         began = int(at // self.resolution.step) * self.resolution.step
         if self.open_at is not None and began < self.open_at:
@@ -120,7 +120,7 @@ class Track:
         self.sum.add(values)
 
     def _rewind(self, moment: int) -> None:
-        """Forgets what was said of a moment that is yet to come."""
+        """Drops everything at or after a moment."""
         while self.rows and self.rows[-1].at >= moment:
             self.bytes -= self.rows.pop().bytes
         self.last = self.base.copy()
@@ -130,7 +130,7 @@ class Track:
         self.open_at = None
 
     def close(self, peaks: Peaks) -> None:
-        """The step that is open is over."""
+        """Ends the open step."""
         row = self.open_row(peaks)
         if row is not None:
             self.put(row)
@@ -138,7 +138,7 @@ class Track:
             self.open_at = None
 
     def open_row(self, peaks: Peaks) -> Row | None:
-        """The step that is not over yet, as a row."""
+        """The open step, as a row."""
         if self.open_at is None:
             return None
         values = self.sum.told(peaks)
@@ -148,7 +148,7 @@ class Track:
         return Row(at=self.open_at, columns=columns, values=values[columns])
 
     def put(self, row: Row) -> None:
-        """Adds a row, and lets go of what is too old or too much."""
+        """Adds a row, and drops rows that are too old or too many."""
         self.last[row.columns] = row.values
         self.rows.append(row)
         self.bytes += row.bytes
@@ -159,7 +159,7 @@ class Track:
             self.bytes -= gone.bytes
 
     def renumber(self, kept: Columns, room: int) -> None:
-        """Lets go of all columns but these, which get the first numbers in this order."""
+        """Drops all columns but these, which are numbered from zero in this order."""
         numbers = np.full(len(self.base), -1, np.int64)
         numbers[kept] = np.arange(len(kept))
         old = self.sum
@@ -177,9 +177,9 @@ class Track:
             self.bytes += self.rows[-1].bytes
 
     def read(self, columns: Columns, times: npt.NDArray[np.int64], peaks: Peaks) -> Values:
-        """Some columns at some moments that follow at equal distance: a row for each column.
+        """The values of some columns at equally spaced moments: one row for each column.
 
-        `peaks` is of all columns there are. Moments at which nobody looked are not numbers.
+        `peaks` covers all columns. Moments without a sample are NaN.
         """
         width = int(times[1] - times[0])
         begin, count = int(times[0]), len(times)

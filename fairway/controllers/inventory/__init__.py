@@ -1,1 +1,1 @@
-"""Nodes that can be had: what is learned of their stock, and which are given back."""
+"""Elastic nodes: what is learned of their stock, and which are given back."""

@@ -1,4 +1,4 @@
-"""Who waits for nodes of which pool, by the claims that ask for them."""
+"""Which workloads wait for nodes of which pool, according to their claims."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from fairway.controllers.inventory.stock import Ask
 from fairway.store.interface import Stored
 from fairway.store.mirrors import Mirror, Name
 
-_TOLD_SECONDS = 60.0  # within which an agent tells of nodes that came
-_WORD = b'"Provision"'  # in whatever asks for nodes, and hardly anything else
+_TOLD_SECONDS = 60.0  # agents report nodes that came within this time
+_WORD = b'"Provision"'  # in every claim that asks for nodes, and hardly anywhere else
 
 
 class Asking:
-    """Claims that wait for nodes, kept by what the mirror of workloads tells."""
+    """Claims that wait for nodes, kept up to date from the mirror of workloads."""
 
     def __init__(self, workloads: Mirror) -> None:
         self._asks: dict[Name, dict[tuple[str, str], Ask]] = {}
         workloads.followers.append(self._follow)
 
     def of(self, cluster: str, pool: str, now: float) -> Sequence[Ask]:
-        """Who waits for nodes of a pool, or did until a moment ago; the first to ask first."""
+        """Claims that wait for nodes of a pool, or did until a moment ago; the earliest first."""
         result = (asks.get((cluster, pool)) for asks in self._asks.values())
         asks = (ask for ask in result if ask is not None and _is_recent(ask, now))
         return sorted(asks, key=lambda ask: (ask.decided_at, ask.workload))
@@ -35,7 +35,7 @@ class Asking:
         try:
             claim = codec.decode(stored.raw, Workload).status.claim
         except ApiError:
-            return  # of which the planner tells
+            return  # the planner reports unreadable workloads
         if claim is None:
             return
         ask = Ask(

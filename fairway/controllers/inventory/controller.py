@@ -1,7 +1,7 @@
 """The inventory: looks at all elastic pools every few seconds.
 
-What it learns of their stock, and which of their nodes leave, is written into the status of their
-clusters; the view goes by that, and agents give back the nodes.
+What it learns of their stock, and which of their nodes leave, is written to the status of their
+clusters. The view uses that status, and agents give the nodes back.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Inventory:
     # Stock.
 
     def _learn(self, cluster: Cluster) -> JsonObject:
-        """What of its status is another after a look at its pools."""
+        """The fields of a cluster's status that changed after a look at its pools."""
         seen = {pool.name: pool for pool in cluster.status.elastic_pools}
         known = {belief.name: belief for belief in cluster.status.stock}
         beliefs = [
@@ -120,7 +120,7 @@ class Inventory:
             _log.info("%s: pool %s is out of stock: %s", *key, fault)
         return stock.stored_as(pool.name, after, fault)
 
-    # Nodes that nobody needs.
+    # Nodes that are not needed.
 
     async def _release(self, clusters: dict[str, Cluster]) -> None:
         try:

@@ -1,8 +1,8 @@
 """Which idle nodes are given back, and when.
 
-A node goes in two steps. Once it was idle for as long as its pool says, nothing new is placed on
-it; and only when it is still idle at a later look, with all that was claimed meanwhile in its place
-elsewhere, it may go. So nothing that is claimed ever loses its node.
+A node leaves in two steps. Once it was idle for as long as its pool says, nothing new is placed on
+it. Only if it is still idle at a later look, when everything claimed meanwhile is placed elsewhere,
+may it go. So nothing that is claimed ever loses its node.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from fairway.api.cluster import Cluster, pools_of
 from fairway.api.pools import LeavingNode
 from fairway.core.provisioning.idle_nodes import Idle
 
-AT_ONCE_MOST = 32  # nodes of the fleet that leave at a time; the others wait for their turn
-_SETTLES_SECONDS = 10.0  # until a node that gets nothing new may go
+AT_ONCE_MOST = 32  # nodes of the fleet that leave at a time; the others wait
+_SETTLES_SECONDS = 10.0  # before a node that gets nothing new may go
 _GIVEN_UP_SECONDS = 900.0  # after which a node that did not go is used again
 
 Node = tuple[str, str]  # cluster and name
@@ -38,7 +38,7 @@ class Idling:
 def nodes_to_release(
     clusters: Mapping[str, Cluster], idle: Sequence[Idle], idling: Idling, now: float
 ) -> dict[str, tuple[LeavingNode, ...]]:
-    """The nodes that leave each cluster from now on; those that change nothing are left out."""
+    """The nodes that leave each cluster from now on; clusters without a change are left out."""
     by_node = {(idle_node.cluster, idle_node.node): idle_node for idle_node in idle}
     kept = {name: list(_keep(cluster, by_node, now)) for name, cluster in clusters.items()}
     room = AT_ONCE_MOST - sum(len(some) for some in kept.values())
@@ -53,7 +53,7 @@ def nodes_to_release(
 
 
 def _keep(cluster: Cluster, idle: Mapping[Node, Idle], now: float) -> Iterator[LeavingNode]:
-    """Those that were leaving and still do; who was claimed after all, or does not go, stays."""
+    """Nodes that are still leaving; a node that was claimed after all, or does not go, stays."""
     for node in cluster.status.leaving_nodes:
         idle_node = idle.get((cluster.metadata.name, node.name))
         age = now - node.since.timestamp()
@@ -66,7 +66,7 @@ def _keep(cluster: Cluster, idle: Mapping[Node, Idle], now: float) -> Iterator[L
 def _due(
     clusters: Mapping[str, Cluster], idle: Sequence[Idle], idling: Idling, now: float
 ) -> list[Idle]:
-    """Nodes whose time has come, whole units only, but for those that their pools keep."""
+    """Nodes that are idle long enough, in whole units, beyond the minimum that each pool keeps."""
     idle_nodes: list[Idle] = []
     for name, cluster in clusters.items():
         for pool in pools_of(cluster):

@@ -1,9 +1,9 @@
-"""What a look at an elastic pool says of its stock.
+"""What a look at an elastic pool says about its stock.
 
-An agent tells how many nodes a pool has, how many are on their way, and how often a provision
-failed. From two such looks, and from who asked for nodes meanwhile, follows whether there is stock:
-a failure that was told, or nodes that take much longer than usual, say no; nodes that are on their
-way, or came, to somebody who asked after the last failure say yes.
+An agent reports how many nodes a pool has, how many are on their way, and how often a provision
+failed. Two such looks, and the claims that asked for nodes meanwhile, show whether there is stock.
+A reported failure, or nodes that take much longer than usual, say no. Nodes that came or are on
+their way for a claim made after the last failure say yes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from fairway.core.provisioning.stock_outs import Belief
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """A pool as its agent told of it."""
+    """A pool as reported by its agent."""
 
-    epoch: int  # of the agent, whose counts begin anew with it
+    epoch: int  # of the agent; its counts restart with each epoch
     nodes: int = 0
     provisioning: int = 0
     failures: int = 0
-    came_at: float = 0.0  # when it had more nodes than before, the last time
+    came_at: float = 0.0  # when the number of nodes last grew
 
     @property
     def ordered(self) -> int:
@@ -38,7 +38,7 @@ class Ask:
 
     workload: str
     decided_at: float
-    answered_at: float | None = None  # when its nodes were there; agents tell of them a bit later
+    answered_at: float | None = None  # when its nodes were there; agents report them a bit later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +46,9 @@ class Question:
     """One look, and what was known before it."""
 
     belief: Belief
-    before: Look | None  # None: the hub has just begun to look
+    before: Look | None  # None: this is the hub's first look
     look: Look
-    asks: Sequence[Ask]  # that are not answered yet, or were a moment ago
+    asks: Sequence[Ask]  # not answered yet, or just answered
     promised: float  # seconds that nodes are said to take
     now: float
 
@@ -79,21 +79,24 @@ def _has_failed(question: Question) -> bool:
 
 
 def _has_come(question: Question) -> bool:
-    """Whether there are more nodes than before, for one who asked since it failed last."""
+    """Whether nodes came or are on their way, for a claim made after the last failure.
+
+    Without a failure only nodes that came count.
+    """
     before, failed_at = question.before, question.belief.failed_at
     if before is None or question.look.nodes <= before.nodes:
         is_more = before is not None and question.look.ordered > before.ordered
         if not is_more or failed_at is None:
-            return False  # only whether there is stock is to be learned before they come
+            return False  # before nodes come, only stock is to be learned
     return failed_at is None or any(ask.decided_at > failed_at for ask in question.asks)
 
 
 def _took(question: Question) -> float | None:
-    """How long nodes took that are there now."""
+    """How long the new nodes took."""
     before = question.before
     if before is None or question.look.nodes <= before.nodes:
         return None
-    # Who asked before nodes came the last time has got them.
+    # Claims made before nodes last came have got theirs.
     asks = [ask for ask in question.asks if ask.decided_at > before.came_at]
     if not asks:
         return None
@@ -102,7 +105,7 @@ def _took(question: Question) -> float | None:
 
 
 def belief_of(stored: PoolBelief | None) -> Belief:
-    """What was believed, as it is stored."""
+    """A stored belief."""
     if stored is None:
         return Belief()
     seconds = stored.provision_seconds
@@ -118,7 +121,7 @@ def belief_of(stored: PoolBelief | None) -> Belief:
 
 
 def stored_as(name: str, belief: Belief, fault: str) -> PoolBelief | None:
-    """What is believed, to be stored; None where nothing is."""
+    """A belief to be stored; None if there is nothing to store."""
     if belief == Belief():
         return None
     usual = belief.provision_seconds

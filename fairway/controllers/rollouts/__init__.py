@@ -1,5 +1,5 @@
 """Rollouts: keeps revisions of services, and writes which cluster is to have which.
 
-What is next is decided in `serving.rollout`; here it is asked with what was seen, and written down.
-Works are derived from what is written, so this room tells no cluster anything.
+`serving.rollout` decides the next step; the controller gives it what was seen, and writes the
+result. Works are derived from what is written, so nothing here talks to a cluster.
 """

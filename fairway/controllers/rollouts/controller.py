@@ -1,7 +1,7 @@
-"""The controller of rollouts: keeps revisions, asks what is next, and writes it down.
+"""The controller of rollouts: keeps revisions, asks for the next step, and writes it.
 
-A revision is written before anything speaks of it, and removed only once nothing does. What a
-rollout remembers is all in its status, so that stopping at any point is harmless.
+A revision is written before anything refers to it, and removed only once nothing does. A rollout
+keeps all its memory in its status, so that stopping at any point is harmless.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class Rollouts:
         self._roster = cache.index(Roster)
         self._loop: Loop[Name] = Loop("rollouts", self._reconcile, clock=clock, forgets=True)
         self._written: dict[Name, float] = {}
-        self._tidied: dict[Name, set[str]] = {}  # marks of what was left when it was last tidied
+        self._tidied: dict[Name, set[str]] = {}  # marks that were kept at the last cleanup
         cache.mirror(ROLLOUTS).followers.append(self._rollout_changed)
         cache.mirror(WORKLOADS).followers.append(lambda name, stored: self._concerns(name))
-        # Rollouts do not wait for clusters that are silent.
+        # Rollouts do not wait for silent clusters.
         cache.index(Phases).followers.append(self._mark_all)
         self._register.followers.append(self._concerns)
         states.followers.append(self._state_changed)
@@ -172,7 +172,7 @@ class Rollouts:
         return again
 
     async def _note(self, rollout: Rollout, workload: Workload, now: float) -> RolloutStatus:
-        """The status with the workload's template as its latest revision, which is kept first."""
+        """The status with the workload's template as its latest revision, which is stored first."""
         assert workload.spec.template is not None, "only such have Rollouts that count"
         before = rollout.status
         mark = mark_of(workload.spec.template.manifests, self._kinds)
@@ -190,7 +190,7 @@ class Rollouts:
         return replace(before, history=after, workload_generation=generation)
 
     def _is_marked(self, workload: Workload, mark: str) -> bool:
-        """Whether its pods carry the mark already, from a Rollout that went; or there are none."""
+        """Whether its pods carry the mark already, from a deleted Rollout; or there are none."""
         works = self._roster.works((workload.metadata.namespace, workload.metadata.name))
         return all(work.metadata.annotations.get(REVISION) == mark for work in works.values())
 
@@ -210,12 +210,12 @@ class Rollouts:
                 workload=workload.metadata.name, mark=mark, template=workload.spec.template
             ),
         )
-        with suppress(AlreadyExists):  # it is told in a moment
+        with suppress(AlreadyExists):  # the mirror will see it in a moment
             body = codec.to_plain(revision)
             await self._store.create(REVISIONS, body, namespace=metadata.namespace, write=_WRITE)
 
     async def _release(self, namespace: str) -> None:
-        """Services whose Rollout went ask for no more replicas than they were told to."""
+        """Removes the surge replicas of services whose Rollout is gone."""
         for name, stored in list(self._cache.mirror(WORKLOADS).items()):
             if name[0] != namespace or _SURGE not in stored.raw:
                 continue
@@ -225,7 +225,7 @@ class Rollouts:
                 await write_status(self._store, head_of(stored), changed, _WRITE)
 
     async def _surge(self, rollout: Rollout, workload: Workload, status: RolloutStatus) -> None:
-        """Asks for further replicas while something goes out; the scheduler claims them."""
+        """Asks for surge replicas during a rollout; the scheduler claims them."""
         wanted = 0 if status.phase in _AT_REST else rollout.spec.strategy.max_surge
         if workload.status.surge_replicas == wanted or workload.status.claim is None:
             return
@@ -240,7 +240,7 @@ class Rollouts:
         await write_status(self._store, head_of(stored), changed, _WRITE)
 
     async def _keep(self, stored: Stored, rollout: Rollout, advance: Advanced) -> float | None:
-        """Writes what is next, unless counts alone changed and were written just now."""
+        """Writes the next status, unless counts alone changed and were written just now."""
         name = (rollout.metadata.namespace, rollout.metadata.name)
         now, last = self._clock.now(), self._written.get(name, 0.0)
         is_told = _without_counts(advance.status) == _without_counts(rollout.status)
@@ -285,7 +285,7 @@ class Rollouts:
         await say(stored.object(), phase, message)
 
     async def _tidy(self, rollout: Rollout, kept: set[str]) -> None:
-        """Removes revisions that nothing speaks of any more, neither now nor as last written."""
+        """Deletes revisions that nothing refers to, neither now nor in the last written status."""
         kept = kept | {revision.mark for revision in rollout.status.history}
         name = (rollout.metadata.namespace, rollout.metadata.name)
         if self._tidied.get(name) == kept:
@@ -294,7 +294,7 @@ class Rollouts:
         for revision in self._revisions(rollout):
             if revision.spec.mark not in kept:
                 metadata = revision.metadata
-                with suppress(NotFound):  # somebody else was first
+                with suppress(NotFound):  # already deleted
                     await self._store.delete(
                         REVISIONS,
                         metadata.name,
@@ -315,7 +315,7 @@ class Rollouts:
 
 
 def _without_counts(status: RolloutStatus) -> RolloutStatus:
-    """What of a status is worth a write by itself."""
+    """The part of a status that is worth a write by itself."""
     clusters = tuple(
         replace(cluster, replicas=0, updated=0, ready=0, available=0) for cluster in status.clusters
     )
@@ -334,7 +334,7 @@ def _without_counts(status: RolloutStatus) -> RolloutStatus:
 def conditions_of(
     status: RolloutStatus, *, fault: str, now: float, generation: int
 ) -> tuple[Condition, ...]:
-    """Progressing, Completed and Failed, as the rest of a status has it."""
+    """Progressing, Completed and Failed, derived from the rest of a status."""
     is_moving = status.phase in ("Progressing", "Soaking", "RollingBack")
     wanted = {
         "Progressing": is_moving and not fault,

@@ -1,4 +1,4 @@
-"""Gates, asked for their numbers."""
+"""Asks gates for their numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEARD = ("Soaking", "AwaitingApproval")
 
 
 def due(rollout: Rollout, status: RolloutStatus, now: float) -> list[Gate]:
-    """Gates that are to be asked now; only a batch that is well can pass one."""
+    """Gates to be asked now; only a healthy batch can pass one."""
     if status.phase not in _HEARD:
         return []
     gates = rollout.spec.strategy.gates
@@ -21,7 +21,7 @@ def due(rollout: Rollout, status: RolloutStatus, now: float) -> list[Gate]:
 
 
 def filled_in(query: str, rollout: Rollout, status: RolloutStatus) -> str:
-    """A query about this very revision."""
+    """A query about this revision."""
     namespace, workload = workload_of(rollout)
     clusters = [cluster.cluster for cluster in status.clusters if cluster.mark == status.target]
     words = {
@@ -38,7 +38,7 @@ def filled_in(query: str, rollout: Rollout, status: RolloutStatus) -> str:
 async def ask(
     measuring: Measuring, rollout: Rollout, status: RolloutStatus, gate: Gate, *, now: float
 ) -> Answer:
-    """What a gate says; that nobody answers is an answer."""
+    """The answer of a gate; a source that does not respond is an answer too."""
     try:
         source = await measuring.source(gate.prometheus, rollout.metadata.namespace)
         number = await value(source, filled_in(gate.query, rollout, status), at=now)

@@ -1,4 +1,4 @@
-"""What is known of a service whose revisions are staged, as the values that decisions look at."""
+"""What is known of a service with a Rollout, as the values that decisions depend on."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def case_of(
 
 
 def _wanted(workload: Workload, policy: PlacementPolicy | None, clusters: int) -> int:
-    """Replicas of the whole service; those of a duplicated one are in each cluster."""
+    """Replicas of the whole service; a duplicated service has all of them in each cluster."""
     asked = 1 if workload.spec.replicas is None else workload.spec.replicas
     is_duplicated = policy is not None and policy.spec.division.type == "Duplicated"
     return asked * clusters if is_duplicated else asked
@@ -89,7 +89,7 @@ def count_replicas(
 ) -> dict[str, Counted]:
     """Whole replicas of each revision: as many as every pod set has the pods for.
 
-    `marks` tells the revision of a mark that pods carry; those without one carry an empty one.
+    `marks` maps a mark that pods carry to its revision's mark; unmarked pods carry an empty one.
     """
     if state is None or not placement.replicas or state.attempt != placement.attempt:
         return {}

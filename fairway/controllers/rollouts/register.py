@@ -23,17 +23,17 @@ RegisterFollower = Callable[[Name], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What a cluster is to have of a service that has a Rollout."""
+    """What a cluster is to have of a service with a Rollout."""
 
     template: Template
     pace: Pace
 
 
 class Register:
-    """Rollouts by the workload that they are for."""
+    """Rollouts by their workload."""
 
     def __init__(self, cache: Cache) -> None:
-        self.followers: list[RegisterFollower] = []  # told of workloads
+        self.followers: list[RegisterFollower] = []  # called with workloads
         self._cache = cache
         self._by_workload: dict[Name, set[Name]] = {}
         self._workloads: dict[Name, Name] = {}  # by rollout
@@ -44,7 +44,7 @@ class Register:
                 follow(name, stored)
 
     def of(self, workload: Workload) -> Rollout | None:
-        """The Rollout that counts for a workload; only those of Divided ones count at all."""
+        """The Rollout that counts for a workload; only Divided workloads have one."""
         if workload.spec.mode != "Divided" or workload.spec.template is None:
             return None
         name = (workload.metadata.namespace, workload.metadata.name)
@@ -92,10 +92,10 @@ def workload_of(rollout: Rollout) -> Name:
 def stages_of(
     cache: Cache, rollout: Rollout, workload: Workload, kinds: KnownKinds
 ) -> dict[str, Stage]:
-    """What each cluster is to have; one that is missing has to wait until that is decided.
+    """What each cluster is to have; a cluster that is missing waits until that is decided.
 
-    Of the revision that the workload has now its own template counts: fields of it from which no
-    pod is made may have changed since.
+    For the workload's present revision its own template counts: fields that do not affect pods may
+    have changed since.
     """
     namespace, template = workload.metadata.namespace, workload.spec.template
     assert template is not None, "only workloads with a template have Rollouts that count"
@@ -108,7 +108,7 @@ def stages_of(
             name = revision_name(rollout.metadata.name, cluster.mark)
             revision = cache.get(Revision, name, namespace)
             if revision is None:
-                continue  # it is there before it is spoken of, and told in a moment
+                continue  # it is written before it is referred to; the mirror will see it soon
             templates[cluster.mark] = revision.spec.template
         note = notes.get(cluster.mark)
         mark = "" if note is not None and note.is_unmarked else cluster.mark

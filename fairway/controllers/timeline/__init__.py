@@ -1,5 +1,5 @@
-"""The timeline: who had which GPUs when, and who is expected next.
+"""The timeline: which workload had which GPUs when, and which are expected next.
 
-Spans are kept as claims come and go, so that workloads which are deleted are not forgotten at once;
-what is ahead is worked out by the planner when somebody looks.
+Spans are kept as claims come and go, so that deleted workloads are not forgotten at once; the
+planner works out what is ahead when the timeline is read.
 """

@@ -1,7 +1,7 @@
 """Spans as a picture: grouped, the largest of each group one by one, the others summed.
 
-Areas stay true whatever is left out: the sum of those that are not drawn one by one is told as GPUs
-in use over time. Whose spans they are is told only where the caller may know.
+Areas stay true whatever is left out: spans that are not drawn one by one are summed as GPUs in use
+over time. A span names its workload only where the caller may know it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from fairway.controllers.timeline.spans import Span
 from fairway.controllers.timeline.workload_parts import Reserved, starts_at
 from fairway.loops import in_slices
 
-MOST: Final = 100  # spans of a group that are drawn one by one, where nobody says otherwise
+MOST: Final = 100  # default number of spans of a group that are drawn one by one
 _SPANS_MOST: Final = 4_000  # in one picture
 _LEAST: Final = 5
 _GROUPS_MOST: Final = 200
-_BINS: Final = 120  # moments at which sums are told
+_BINS: Final = 120  # points in time of each sum
 
 By = Literal["cluster", "queue"]
 Sort = Literal["ran", "starts", "runs", "reserved", "expected"]
@@ -29,7 +29,7 @@ MayName = Callable[[str], bool]  # whether workloads of a namespace may be named
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which picture."""
+    """Which picture to draw."""
 
     by: By
     start: float
@@ -39,7 +39,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A span in the picture, with the end that its area is reckoned by."""
+    """A span in the picture, with the end by which its area is computed."""
 
     workload: str
     cluster: str
@@ -78,7 +78,7 @@ class Drawn:
 
 
 def of_span(span: Span, now: float) -> Drawn:
-    """What was held, or is."""
+    """A span that is over, or still held."""
     is_over = span.ended_at is not None
     until = None if is_over else span.until(now)
     lasts = until if until is not None else float("inf")
@@ -100,7 +100,7 @@ def of_span(span: Span, now: float) -> Drawn:
 def of_ahead(
     ahead: Iterable[Ahead], reserved: Mapping[str, tuple[str, Reserved]]
 ) -> Iterable[Drawn]:
-    """What is expected; room that is kept for somebody whose start nobody knows is left out."""
+    """Expected spans; room reserved for a workload without a known start is left out."""
     for expected in ahead:
         said = reserved.get(expected.workload)
         start = (
@@ -134,7 +134,7 @@ async def picture(
     rooms: Mapping[str, Mapping[str, int]],
     may_name: MayName,
 ) -> dict[str, Any]:
-    """Groups, those with the most room first; `rooms` has what each could hold, by flavor."""
+    """Groups, those with the most room first; `rooms` is the capacity of each, by flavor."""
     groups: dict[str, _Group] = {name: _Group(name) for name in rooms}
     async for row in _within(drawn, wanted):
         name = row.cluster if wanted.by == "cluster" else row.queue
@@ -176,7 +176,7 @@ def _render(
 
 
 def _sum(rest: Sequence[Drawn], wanted: Wanted) -> list[dict[str, Any]]:
-    """Those that are not drawn one by one: how many, and the GPUs of each flavor over time."""
+    """Spans that are not drawn one by one: their number, and the GPUs of each flavor over time."""
     by_flavor: dict[str, list[Drawn]] = {}
     for row in rest:
         by_flavor.setdefault(row.flavor, []).append(row)
@@ -187,10 +187,10 @@ def _sum(rest: Sequence[Drawn], wanted: Wanted) -> list[dict[str, Any]]:
 
 
 def _bins(many: Sequence[Drawn], wanted: Wanted) -> list[float]:
-    """GPUs in each part of the time, on average, so that areas are true."""
+    """Average GPUs in each bin, so that areas are true."""
     width = (wanted.end - wanted.start) / _BINS
     bins = [0.0] * _BINS
-    steps = [0] * (_BINS + 1)  # by how much more is in use throughout a part than in the one before
+    steps = [0] * (_BINS + 1)  # change of the GPUs in use throughout a bin, against the bin before
     for row in many:
         start, end = max(row.start, wanted.start), min(row.end, wanted.end)
         first = min(_BINS - 1, int((start - wanted.start) / width))

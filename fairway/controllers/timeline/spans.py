@@ -1,8 +1,8 @@
-"""Spans: what each workload held where and for how long, kept as claims come and go.
+"""Spans: what each workload held, where and for how long, kept as claims come and go.
 
 A span lasts from the decision until the pods are confirmed gone, which is how long it is charged.
-What is held is known from the claims, so a hub that starts knows it at once; what has ended is kept
-for a day, up to a number of spans, and outlives the hub where there is somebody who keeps it.
+What is held is known from the claims, so a hub that starts knows it at once. Ended spans are kept
+for a day, up to a number of spans, and outlive the hub if a keeper stores them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ENDINGS: dict[str, Ending] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """GPUs of one flavor in one cluster, held by one workload for a while."""
+    """GPUs of one flavor in one cluster, held by one workload for some time."""
 
     workload: str  # namespace/name
     cluster: str
@@ -61,14 +61,14 @@ class Span:
     flavor: str
     gpus: int  # thousandths
     decided_at: float
-    ready_at: float | None = None  # when its pods ran; None: they did not yet, or never
+    ready_at: float | None = None  # when its pods became ready; None: not yet, or never
     ended_at: float | None = None
     ended: Ending = ""
-    run_seconds: float | None = None  # that it is likely to run in all
-    uid: str = ""  # of the workload: another may come under its name
+    run_seconds: float | None = None  # expected total run time
+    uid: str = ""  # of the workload: another may reuse its name
 
     def until(self, now: float) -> float | None:
-        """When one that lasts is likely to end, reckoned as forecasts do; None: nobody knows."""
+        """When a lasting span is likely to end, computed as in forecasts; None: not known."""
         if self.run_seconds is None:
             return None
         left = (self.ready_at if self.ready_at is not None else now) + self.run_seconds - now
@@ -76,10 +76,10 @@ class Span:
 
 
 class SpanKeeper(Protocol):
-    """Who keeps spans that have ended, for the next hub."""
+    """Keeps ended spans for the next hub."""
 
     def kept(self) -> Iterable[bytes]:
-        """What was kept, the oldest first."""
+        """The kept spans, the oldest first."""
         ...
 
     def keep(self, line: bytes) -> None: ...
@@ -87,7 +87,7 @@ class SpanKeeper(Protocol):
 
 @dataclass(slots=True)
 class NoSpanKeeper:
-    """What has ended is forgotten with the hub."""
+    """Keeps nothing: ended spans are lost when the hub ends."""
 
     def kept(self) -> Iterable[bytes]:
         return ()
@@ -103,17 +103,17 @@ class Spans:
         self._clock = clock
         self._keeper = keeper or NoSpanKeeper()
         self._open: dict[Name, dict[ClusterFlavor, Span]] = {}
-        self.reserved: dict[str, tuple[str, Reserved]] = {}  # workload -> queue, what is kept
+        self.reserved: dict[str, tuple[str, Reserved]] = {}  # workload -> queue, its reservation
         self._ended: deque[Span] = deque()
         self._told_until: dict[
             tuple[str, ClusterFlavor], float
-        ] = {}  # by the last hub, of who may last
-        self.since = clock.now()  # from when on nothing is missing
+        ] = {}  # ends of spans kept by the last hub, which may last on
+        self.since = clock.now()  # from when on no span is missing
         self._take_up()
         cache.mirror(WORKLOADS).followers.append(self._follow)
 
     def _take_up(self) -> None:
-        """What the last hub kept; between its end and now something may be missing."""
+        """Takes up the spans of the last hub; some may be missing between its end and now."""
         try:
             spans = [read for line in self._keeper.kept() if (read := _read(line)) is not None]
         except OSError as fault:
@@ -128,7 +128,7 @@ class Spans:
             self._told_until[span.workload, place] = span.ended_at or 0.0
 
     def ended_after(self, moment: float) -> Iterator[Span]:
-        """Spans that ended after a moment; some are told of long after they ended."""
+        """Spans that ended after a moment; some are seen long after they ended."""
         return (span for span in self._ended if (span.ended_at or 0.0) > moment)
 
     def lasting(self) -> Iterator[Span]:
@@ -139,7 +139,7 @@ class Spans:
         try:
             seen = read_seen(stored.raw) if stored is not None else None
         except msgspec.MsgspecError:
-            return  # of which the planner tells
+            return  # the planner reports unreadable workloads
         key = f"{name[0]}/{name[1]}"
         if seen is not None and seen.status.reservation is not None:
             self.reserved[key] = (seen.queue, seen.status.reservation)
@@ -170,7 +170,7 @@ class Spans:
         before: Span | None,
         now: float,
     ) -> Span:
-        """The span of a place as it is now: the same that it was, or another."""
+        """The present span of a place: the same as before, or a new one."""
         ready = seen.ready_at
         if before is not None and before.gpus == gpus:
             if ready is None or before.ready_at is not None:
@@ -211,7 +211,7 @@ class Spans:
 
 
 def ending_of(span: Span, seen: TimelineWorkload | None) -> Ending:
-    """How a span ended, by what its workload says afterwards."""
+    """How a span ended, according to the later status of its workload."""
     if seen is None:
         return "Cancelled"
     for past in reversed(seen.status.history):
@@ -230,7 +230,7 @@ _decode = msgspec.json.Decoder(Span).decode
 
 
 def _read(line: bytes) -> Span | None:
-    """A span that was kept; None of a line that was cut short."""
+    """A span that was kept; None for a truncated line."""
     try:
         return _decode(line)
     except msgspec.MsgspecError:

@@ -1,7 +1,7 @@
-"""The timeline as it is asked for: spans of the past, what lasts, and what is ahead.
+"""The answer to a timeline question: past spans, lasting spans, and what is ahead.
 
-What the planner works out for it is kept for a while, the longer the more it cost: a page that
-looks all day takes no more than a small part of the planner's time.
+The planner's answer is cached for a while, longer the more it cost: a page that polls all day takes
+only a small part of the planner's time.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from fairway.controllers.timeline.picture import Drawn, MayName, Wanted, of_ahea
 from fairway.controllers.timeline.spans import SpanKeeper, Spans
 
 _KEPT_SECONDS = 3.0
-_TIMES_RESTED = 20.0  # so many times as long as it took is the planner left alone
+_TIMES_RESTED = 20.0  # the planner is left alone for this many times as long as it took
 
 Rooms = Mapping[str, Mapping[str, int]]  # cluster or queue -> flavor -> thousandths of GPUs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What the planner said."""
+    """The planner's answer."""
 
     ahead: list[Ahead] = field(default_factory=list)
     clusters: Rooms = field(default_factory=dict)
@@ -39,7 +39,7 @@ class _Known:
 
 
 class Timeline:
-    """Answers who had which GPUs when."""
+    """Answers which workload had which GPUs when."""
 
     def __init__(
         self, *, cache: Cache, scheduler: Scheduler, clock: Clock, keeper: SpanKeeper | None = None
@@ -72,7 +72,7 @@ class Timeline:
         }
 
     def _draw(self, wanted: Wanted, known: _Known, now: float) -> Iterator[Drawn]:
-        # Gathered at once, so that what ends meanwhile does not come twice.
+        # Gathered at once, so that a span that ends meanwhile is not drawn twice.
         lasting, ended = list(self.spans.lasting()), list(self.spans.ended_after(wanted.start))
         held = {span.workload for span in lasting}
         yield from (of_span(span, now) for span in lasting)
@@ -81,7 +81,7 @@ class Timeline:
         yield from of_ahead(ahead, self.spans.reserved)
 
     async def _asked(self) -> _Known:
-        """What the planner says, asked again once that has rested."""
+        """The planner's answer, asked again once the cached one expires."""
         async with self._asking:
             began = self._clock.monotonic()
             if began < self._fresh_until:

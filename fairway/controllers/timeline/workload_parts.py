@@ -1,4 +1,4 @@
-"""As much of a workload as a timeline needs; there are many, and they change all the time."""
+"""As much of a workload as a timeline needs; workloads are many and change all the time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Attempt(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Reserved(msgspec.Struct, frozen=True, rename="camel"):
-    """Room that is kept for it."""
+    """Room that is reserved for it."""
 
     cluster: str = ""
     flavors: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 
 class TimelineWorkload(msgspec.Struct, frozen=True):
-    """A workload as it was told of."""
+    """A workload as last seen."""
 
     metadata: _Metadata = _Metadata()
     spec: _Spec = _Spec()
@@ -82,7 +82,7 @@ class TimelineWorkload(msgspec.Struct, frozen=True):
         return said.estimate if said.estimate is not None else said.limit
 
     def gpus_by_place(self) -> dict[ClusterFlavor, int]:
-        """All that it is charged for, in thousandths: what it holds, and what is not gone yet."""
+        """All that is charged, in thousandths: what it holds, and what is not gone yet."""
         held = self.status.claim.placements if self.status.claim else ()
         result: dict[ClusterFlavor, int] = {}
         for placement in (*held, *self.status.releasing):

@@ -1,4 +1,4 @@
-"""The controller of traffic: writes weights where they have changed by enough."""
+"""The controller of traffic: writes weights that have changed by enough."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fairway.store.keys import DEFINITIONS, FLAVORS, HTTP_ROUTES, WORKLOADS
 from fairway.store.mirrors import Mirror, Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-traffic")
-_LEAST = 10  # thousandths by which a weight must differ before it is written
+_LEAST = 10  # thousandths by which a weight must change before it is written
 _AGAIN_SECONDS = 5.0  # between two writes of one service
 _CONTESTED_SECONDS_MAX = 600.0
 _DEFINITION = ("", "httproutes.gateway.networking.k8s.io")
@@ -37,15 +37,15 @@ _DIVIDED = b'"Divided"'
 
 @dataclass(slots=True)
 class _Route:
-    """What was done to a route."""
+    """What was written to a route."""
 
     written_at: float = 0.0
     weights: tuple[int, ...] = ()  # as we left them
-    contested: int = 0  # how often in a row somebody else wrote others
+    contested: int = 0  # how often in a row another client wrote others
 
 
 class Traffic:
-    """Tells how the traffic of services should be shared."""
+    """Publishes how the traffic of services should be shared."""
 
     def __init__(
         self, *, store: Store, cache: Cache, states: States, clock: Clock, notes: Notes
@@ -70,7 +70,7 @@ class Traffic:
         states.followers.append(self._state_changed)
 
     async def run(self) -> None:
-        """Looks at every service once, then at what changes, until cancelled."""
+        """Looks at every service once, then at changed ones, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._loop.run(self._services()))
             tasks.create_task(self._definitions.run())
@@ -136,7 +136,7 @@ class Traffic:
         return min((number for number in due if number is not None), default=None)
 
     async def _tell_routes(self, workload: Name, weights: dict[str, int]) -> float | None:
-        """Gives routes of a workload their weights; when to look again."""
+        """Writes the weights to the routes of a workload; returns when to look again."""
         due = []
         for name, stored in list(self._mirror.items()):
             if name[0] != workload[0]:
@@ -175,7 +175,7 @@ class Traffic:
         return None
 
     def feed(self, namespace: str = "", name: str = "") -> JsonObject:
-        """How traffic should be shared now, of all services or of one."""
+        """How traffic should be shared now, for all services or for one."""
         services: list[dict[str, Any]] = []
         for key in sorted(self._services()):
             if (namespace and key[0] != namespace) or (name and key[1] != name):

@@ -1,9 +1,9 @@
-"""HTTPRoutes of the Gateway API: which of their backends are which cluster, and what to write.
+"""HTTPRoutes of the Gateway API: which backend belongs to which cluster, and what to write.
 
-A route names its workload by an annotation. A backend is that of a cluster if the annotation
-`serving.fairway.dev/backends` says so (`CLUSTER=BACKEND`, comma-separated), else if its name is, or
-ends with, the name of the cluster. Only weights are written, one by one, and each only if the
-backend is still the one that was looked at: everything else is somebody else's.
+A route names its workload by an annotation. A backend belongs to a cluster if the annotation
+`serving.fairway.dev/backends` says so (`CLUSTER=BACKEND`, comma-separated), else if its name is the
+name of the cluster or ends with it. Only weights are written, one by one, and each only if the
+backend is still the one that was read: everything else belongs to other clients.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairway.serving.traffic import differs
 
 WORKLOAD = f"{SERVING_GROUP}/workload"
 BACKENDS = f"{SERVING_GROUP}/backends"
-_WEIGHT = 1  # of a backend that says nothing
+_WEIGHT = 1  # of a backend without one
 
 
 def workload_of(route: JsonObject) -> str:
@@ -26,13 +26,13 @@ def workload_of(route: JsonObject) -> str:
 
 
 def backend_clusters(route: JsonObject) -> dict[str, str]:
-    """Clusters of backends, as the route says."""
+    """Clusters of backends, as set on the route."""
     pairs = (part.partition("=") for part in annotation(route, BACKENDS).split(","))
     return {backend.strip(): cluster.strip() for cluster, sign, backend in pairs if sign}
 
 
 def cluster_of(backend: str, clusters: Collection[str], given: Mapping[str, str]) -> str:
-    """The cluster of a backend; empty where it is of none."""
+    """The cluster of a backend; empty if it has none."""
     if backend in given:
         return given[backend] if given[backend] in clusters else ""
     ending = [
@@ -44,8 +44,8 @@ def cluster_of(backend: str, clusters: Collection[str], given: Mapping[str, str]
 def changes(route: JsonObject, weights: Mapping[str, int], *, least: int) -> list[JsonObject]:
     """A JSON patch that gives the backends of clusters their weights; none: they have them.
 
-    Of a rule without any backend of a cluster nothing is touched, nor where nothing is ready: a
-    route of which all weights are nothing would refuse all that comes.
+    A rule without a backend of a cluster is not touched, nor is one where nothing is ready: a route
+    whose weights are all zero would refuse all requests.
     """
     if not any(weights.values()):
         return []

@@ -1,4 +1,4 @@
-"""The weights of a service, from what the hub follows."""
+"""The weights of a service, from what the hub watches."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def traffic_of(cache: Cache, states: States, workload: Workload) -> tuple[Traffi
 
 
 def backends_of(cache: Cache, states: States, workload: Workload) -> Iterable[Backend]:
-    """Its clusters, with those where replicas run on until others have taken their place.
+    """The clusters of a service, with those where replicas run until others have replaced them.
 
-    What a silent cluster had ready counts until the cluster is lost: that its agent cannot reach
-    the hub says nothing of who else can reach it.
+    Ready replicas of a silent cluster count until the cluster is lost: an agent that cannot reach
+    the hub does not mean that clients cannot reach the cluster.
     """
     claim = workload.status.claim
     if workload.spec.mode != "Divided" or claim is None:
@@ -55,7 +55,7 @@ def backends_of(cache: Cache, states: States, workload: Workload) -> Iterable[Ba
 
 
 def ready_replicas(placement: Placement, state: WorkState | None) -> int:
-    """Replicas of which every pod is ready."""
+    """Replicas whose pods are all ready."""
     if state is None or not placement.replicas or state.attempt != placement.attempt:
         return 0
     ready = {pod.name: pod.ready for pod in state.pods}
@@ -67,7 +67,7 @@ def ready_replicas(placement: Placement, state: WorkState | None) -> int:
 
 
 def speed_of(cache: Cache, placement: Placement) -> Fraction:
-    """That of its slowest flavor; of accelerators, where it has any."""
+    """The speed of its slowest flavor; of accelerators, if it has any."""
     flavors = {
         (resource, name) for pods in placement.pod_sets for resource, name in pods.flavors.items()
     }

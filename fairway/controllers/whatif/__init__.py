@@ -1,5 +1,5 @@
 """What if: the plan with some changes beside the plan without them, and nothing touched.
 
-Modules: `edits` makes the changes, `process` plans, `outcome` tells whom the difference touches,
-`whatif` answers.
+Modules: `edits` makes the changes, `process` plans, `outcome` says which workloads the difference
+affects, `whatif` answers.
 """

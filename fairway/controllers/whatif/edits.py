@@ -38,7 +38,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Named(_Part, frozen=True, kw_only=True):
-    """An object that is taken away."""
+    """An object that is removed."""
 
     kind: str
     name: str
@@ -46,7 +46,7 @@ class Named(_Part, frozen=True, kw_only=True):
 
 
 class Quota(_Part, frozen=True, kw_only=True):
-    """What a queue owns of something."""
+    """A queue's quota of one flavor and resource."""
 
     queue: str
     flavor: str
@@ -63,7 +63,7 @@ class Nodes(_Part, frozen=True, kw_only=True):
 
 
 class NewCluster(_Part, frozen=True, kw_only=True):
-    """A cluster that is not there: with the nodes of another, or nodes of its own."""
+    """A cluster that does not exist: with the nodes of another, or nodes of its own."""
 
     name: str
     copy_of: str = ""
@@ -75,7 +75,7 @@ class NewCluster(_Part, frozen=True, kw_only=True):
 class Change(_Part, frozen=True, kw_only=True):
     """What is different in the copy."""
 
-    manifests: str = ""  # YAML, put in or in place of what has the same name
+    manifests: str = ""  # YAML, added or in place of objects of the same name
     apply: tuple[JsonObject, ...] = ()  # the same, as JSON
     remove: tuple[Named, ...] = ()
     lose: tuple[str, ...] = ()  # clusters that are gone, with all that ran there
@@ -91,9 +91,9 @@ def read_change(plain: object) -> Change:
 
 
 def confirm_seen(change: Change, may: MayLook) -> None:
-    """Refuses what is in a namespace into which whoever asks may not look.
+    """Refuses changes in a namespace into which the caller may not look.
 
-    What is found by its name is named thereby.
+    Finding an object by its name would reveal that it exists.
     """
     put = (_identity(entry)[1] for entry in _put_in(change))
     removed = (
@@ -109,7 +109,7 @@ def confirm_seen(change: Change, may: MayLook) -> None:
 
 
 def apply_change(objects: Iterable[JsonObject], change: Change, now: float) -> list[JsonObject]:
-    """The objects with the change made; the same that one would write into a dumped snapshot."""
+    """The objects with the change made, as if it had been written into a dumped snapshot."""
     objects = list(objects)
     known = {_identity(object_): object_ for object_ in objects}
     put = [_submit(entry, known, now) for entry in _put_in(change)]
@@ -126,7 +126,7 @@ def apply_change(objects: Iterable[JsonObject], change: Change, now: float) -> l
     for number, quota in enumerate(change.quota):
         result = list(_with_quota(result, quota, f"quota[{number}]"))
     for number, cluster in enumerate(change.clusters):
-        # What is copied is as it was before anything was lost.
+        # A copy is of the cluster as it was before anything was lost.
         result += _new_cluster(objects, result, cluster, f"clusters[{number}]")
     return result
 
@@ -142,7 +142,7 @@ def _confirm_known(known: Container[Identity], change: Change) -> None:
 
 
 def _find(named: Named, known: Container[Identity]) -> Identity:
-    """Whom a name means; without a namespace it is the first, of kinds that have one."""
+    """The object that a name means; without a namespace, `default` for kinds that have one."""
     plain = (named.kind, named.namespace, named.name)
     is_said = named.namespace or plain in known
     return plain if is_said else (named.kind, "default", named.name)
@@ -165,7 +165,7 @@ def _read(text: str) -> list[JsonObject]:
 
 
 def _submit(plain: JsonObject, known: Mapping[Identity, JsonObject], now: float) -> JsonObject:
-    """An object that is put in comes now; one in place of another is as old as that one."""
+    """Dates an object that is put in: now, or the age of the object that it replaces."""
     before = known.get(_identity(plain))
     born = before["metadata"].get("creationTimestamp") if before else timestamp(now)
     return {**plain, "metadata": {"creationTimestamp": born, **plain["metadata"]}}
@@ -192,7 +192,7 @@ def _is_of(plain: JsonObject, lost: frozenset[str]) -> bool:
 
 
 def _without(plain: JsonObject, lost: frozenset[str]) -> JsonObject:
-    """What was in a cluster which is gone waits again; replicas and tasks elsewhere go on."""
+    """A workload without a lost cluster: it waits; replicas and tasks elsewhere go on."""
     status = plain.get("status") if plain.get("kind") == "Workload" else None
     if not lost or not status:
         return plain
@@ -228,7 +228,7 @@ def _with_quota(objects: list[JsonObject], quota: Quota, path: str) -> Iterator[
 
 
 def _set_quota(queue: JsonObject, quota: Quota, path: str) -> None:
-    """Sets what is owned; a flavor or resource that the queue's groups allow is added to them."""
+    """Sets the quota; a flavor or resource that the queue's groups allow is added to them."""
     groups = queue.setdefault("spec", {}).setdefault("resourceGroups", [])
     group = next((group for group in groups if quota.resource in group.get("resources", ())), None)
     if group is None:
@@ -289,7 +289,7 @@ def _pool(objects: list[JsonObject], wanted: Nodes, path: str) -> JsonObject:
 
 
 def _copy(objects: list[JsonObject], wanted: NewCluster, path: str) -> list[JsonObject]:
-    """A cluster with its nodes, on which nothing of ours runs."""
+    """A cluster with its nodes, without any of our pods."""
     result = []
     for object_ in objects:
         if object_.get("kind") == "Cluster" and object_["metadata"]["name"] == wanted.copy_of:

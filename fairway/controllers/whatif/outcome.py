@@ -1,7 +1,7 @@
-"""What a change would mean: whom it touches, how, and how full everything is before and after.
+"""What a change would mean: which workloads it affects and how, and usage before and after.
 
-Both sides are the fleet once its plan is carried out: victims are gone, and who was let in has
-started. When those at the head of the queues would start after that is a forecast.
+Both sides are the fleet once its plan is carried out: victims are gone, and admitted workloads have
+started. The later starts of workloads at the head of the queues are a forecast.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.transitions import after
 
 _TOUCHED_MOST = 500
-_SAME_SECONDS = 1.0  # starts so near to each other are the same
+_SAME_SECONDS = 1.0  # starts within this time are the same
 
 Amounts = dict[str, dict[str, dict[str, float]]]  # cluster or queue -> flavor -> what -> GPUs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The fleet as it was taken, its plan, and what is then."""
+    """The fleet as it was taken, its plan, and the fleet after the plan."""
 
     facts: Facts
     plan: Plan
@@ -52,7 +52,7 @@ class Side:
                     steps[step.workload], whom[step.workload] = "Preempted", step.for_
                 case Admit():
                     was = self.facts.workloads[step.workload].held is not None
-                    # One that is preempted and starts elsewhere in one plan starts.
+                    # A workload that is preempted and starts elsewhere in one plan starts.
                     steps[step.workload] = "Grows" if was else "Starts"
                 case Move():
                     steps[step.workload] = "Moves"
@@ -103,7 +103,7 @@ class Side:
 
 
 def compare(before: Side, other: Side) -> dict[str, Any]:
-    """Whom a change touches, and amounts on both sides."""
+    """Which workloads a change affects, and amounts on both sides."""
     was, now = before.states(), other.states()
     touched: list[dict[str, Any]] = [
         {
@@ -116,7 +116,7 @@ def compare(before: Side, other: Side) -> dict[str, Any]:
         for key in sorted(was.keys() | now.keys())
         if _differ(was.get(key, {}), now.get(key, {}))
     ]
-    # Who fares differently comes before those who only wait for a different time.
+    # Workloads with another state come before those that only start at another time.
     touched.sort(key=lambda entry: entry["before"]["state"] == entry["after"]["state"])
     return {
         "touched": touched[:_TOUCHED_MOST],
@@ -127,7 +127,7 @@ def compare(before: Side, other: Side) -> dict[str, Any]:
 
 
 def _differ(entry: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two fates differ by more than the moment in which a start is expected."""
+    """Whether two outcomes differ; expected starts less than a second apart are the same."""
     was, then = entry.get("expected"), other.get("expected")
     if was is None or then is None or {**entry, "expected": then} != other:
         return entry != other

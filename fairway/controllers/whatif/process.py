@@ -1,4 +1,4 @@
-"""The process that works out what if: objects and a change come in, plans go out."""
+"""The process that answers what-if questions: objects and a change in, plans out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def compare_plans(before: list[JsonObject], change: Change, now: float) -> JsonObject:
-    """Both plans, and whom the difference touches."""
+    """Both plans, and which workloads the difference affects."""
     after = apply_change(before, change, now)
     facts = [Objects.of(objects).facts(now) for objects in (before, after)]
     plans = [_plan(fact) for fact in facts]
@@ -45,7 +45,7 @@ def compare_plans(before: list[JsonObject], change: Change, now: float) -> JsonO
 
 
 def make_plan(objects: list[JsonObject], now: float) -> JsonObject:
-    """What `fairway plan` says of these objects."""
+    """What `fairway plan` says about these objects."""
     facts = Objects.of(objects).facts(now)
     return with_shortfalls(facts, _plan(facts)).render()
 

@@ -1,8 +1,8 @@
 """What if: a plan on a copy of the snapshot with some changes, beside the plan without them.
 
-Nothing is written, and nothing of it is seen by the planner that decides. It is worked out in a
-process of its own, by the same function that `fairway plan` uses, one question at a time: a large
-fleet takes a while, and the hub goes on meanwhile.
+Nothing is written, and the planner that decides sees none of it. A separate process works it out,
+by the same function that `fairway plan` uses, one question at a time: a large fleet takes a while,
+and the hub goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairway.controllers.child_processes import start_python
 from fairway.controllers.whatif.edits import Change, JsonObject
 
 _SECONDS_MAX = 60.0
-_ASKED_MOST = 8  # that wait for their turn; more are told to come again
+_ASKED_MOST = 8  # questions that wait for their turn; more are refused for now
 
 
 class WhatIf:
@@ -31,7 +31,7 @@ class WhatIf:
     async def answer(
         self, objects: Sequence[msgspec.Raw | JsonObject], now: float, change: Change
     ) -> JsonObject:
-        """The plan as it is, the plan as it would be, and whom the difference touches."""
+        """The present plan, the changed plan, and which workloads the difference affects."""
         if self._asked >= _ASKED_MOST:
             raise TooManyRequests("others are asking what if; try again in a moment")
         self._asked += 1

@@ -1,9 +1,9 @@
-"""The next status of a rollout: from what it is to what it is next, in one screen.
+"""The next status of a rollout, computed from its present status.
 
-Forward, batch by batch: every cluster of the batch gets the new revision as the service can bear
-it; once they are well, the batch soaks, its gates are heard and somebody approves, as asked for.
-What comes no further in time, or fails its gates, has failed: it stays, or the last good revision
-comes back. A way back has no batches, is not soaked and needs nobody's approval.
+Forward, batch by batch: every cluster of the batch gets the new revision as fast as the service can
+bear it. Once the clusters are ready, the batch soaks, its gates are evaluated and a user approves,
+as configured. A batch that makes no progress in time, or fails its gates, has failed: the rollout
+pauses, or rolls back to the last good revision. A rollback has no batches, no soak and no approval.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ STUCK, WAITS = "RollbackStuck", "WaitsForReplicas"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advanced:
-    """The next status, and when to look again though nothing else happens."""
+    """The next status, and when to look again even if nothing else happens."""
 
     status: RolloutStatus
     wake_at: float | None = None
 
 
 def advance(case: RolloutCase) -> Advanced:
-    """What becomes of a rollout."""
+    """The next status of a rollout."""
     status = _resume(case, _begin(case))
     if not status.stable:
         return _first(case, status)
@@ -56,7 +56,7 @@ def advance(case: RolloutCase) -> Advanced:
 
 
 def _begin(case: RolloutCase) -> RolloutStatus:
-    """With what is to go out now; a changed template begins anew, whatever was under way."""
+    """The status with the present target; a changed template restarts the rollout."""
     status = case.status
     if status.target == case.target:
         if status.phase == "Paused" and not case.spec.paused and not status.failure:
@@ -93,7 +93,7 @@ def _new_batch(case: RolloutCase, number: int) -> dict[str, object]:
 
 
 def _resume(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
-    """Without a failure that somebody has forgiven: its batch is tried again."""
+    """The status without a failure that a user has forgiven: its batch is tried again."""
     if not status.failure or case.resumed != failure_of(status):
         return status
     number = 0 if status.going_back else status.current_batch
@@ -101,7 +101,7 @@ def _resume(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
 
 
 def _first(case: RolloutCase, status: RolloutStatus) -> Advanced:
-    """The revision that is there when the Rollout comes: it is everywhere, and nothing changes."""
+    """The revision present when the Rollout is created: it is everywhere, and nothing changes."""
     status = replace(status, stable=status.target, stable_revision=status.revision)
     return _complete(case, keep_stages(case, status))
 
@@ -119,7 +119,7 @@ def _forward(case: RolloutCase, status: RolloutStatus) -> Advanced:
         return _under_way(case, status)
     is_last = number == len(plan) - 1
     if number and goal == plan[number - 1]:
-        # Nothing of it is there that was not in the one before, which is over.
+        # The batch adds nothing to the one before, which is over.
         return _complete(case, status) if is_last else _next(case, status)
     status = replace(status, batch_ready_at=status.batch_ready_at or _moment(case.now))
     result = _soaking(case, status)
@@ -144,7 +144,7 @@ def _needs_approval(case: RolloutCase, number: int) -> bool:
 
 
 def _progress(case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal) -> RolloutStatus:
-    """With the time of the last progress: more are there than ever before, or one more began."""
+    """Updates the time of progress: more replicas are ready than ever, or a cluster began."""
     there = ready_replicas(case, mark, goal)
     has_begun = _describe(status.clusters) != _describe(case.status.clusters)
     if there <= status.progress and not has_begun:
@@ -169,10 +169,10 @@ def _under_way(case: RolloutCase, status: RolloutStatus) -> Advanced:
 
 
 def _relapse(case: RolloutCase, status: RolloutStatus, ready_at: float) -> RolloutStatus:
-    """A batch that was well and is not any more has its time to become so again.
+    """Gives a batch that was ready and no longer is time to recover.
 
-    The whole of it if it was well for that long; else what was left of it, so that one that comes
-    and goes has failed in the end.
+    It gets the whole deadline if it was ready for that long; else what was left of it, so that a
+    flapping batch fails in the end.
     """
     was_well = case.now - ready_at
     since = status.progressed_at.timestamp() if status.progressed_at else ready_at
@@ -181,7 +181,10 @@ def _relapse(case: RolloutCase, status: RolloutStatus, ready_at: float) -> Rollo
 
 
 def _is_awaited(case: RolloutCase, status: RolloutStatus, mark: str) -> bool:
-    """Whether a cluster was told and is not there yet; a revision is not to blame for the rest."""
+    """Whether a cluster has been given the revision and is not ready with it yet.
+
+    A revision is not to blame for the other clusters.
+    """
     stages = {cluster.cluster: cluster for cluster in status.clusters if cluster.mark == mark}
     return any(
         place.is_heard and not is_there(place, mark, stages[place.cluster].share)
@@ -191,7 +194,7 @@ def _is_awaited(case: RolloutCase, status: RolloutStatus, mark: str) -> bool:
 
 
 def _soaking(case: RolloutCase, status: RolloutStatus) -> Advanced | RolloutStatus:
-    """The status of a batch that has soaked and passed its gates; else where it is."""
+    """The status of a batch that has soaked and passed its gates; else the present result."""
     asked = case.spec.strategy.gates
     status = replace(status, gates=gates.heard(asked, status.gates, case.answers))
     refused = gates.failed_gate(asked, status.gates)
@@ -228,7 +231,7 @@ def _complete(case: RolloutCase, status: RolloutStatus) -> Advanced:
     return _say(case, status, "Completed", "", "")
 
 
-# Failure, and the way back.
+# Failure and rollback.
 
 
 def _fail(case: RolloutCase, status: RolloutStatus, reason: str, message: str) -> Advanced:
@@ -252,7 +255,7 @@ def _fail(case: RolloutCase, status: RolloutStatus, reason: str, message: str) -
 
 
 def _back(case: RolloutCase, status: RolloutStatus) -> Advanced:
-    """The last good revision everywhere, as fast as the service can bear it."""
+    """Rolls back to the last good revision everywhere, as fast as the service can bear it."""
     goal: Goal = {place.cluster: WHOLE for place in case.places}
     mark = status.stable
     status = _progress(case, advance_stages(case, status, mark, goal), mark, goal)
@@ -264,7 +267,7 @@ def _back(case: RolloutCase, status: RolloutStatus) -> Advanced:
             return _complete(case, replace(status, going_back=False))
         return _say(case, status, "RolledBack", status.failure, status.message)
     if status.phase in ("Completed", "RolledBack"):
-        # Pods come and go in a service that is where it is to be; that is no rollout.
+        # Pods come and go in a service that has reached its goal; that is no rollout.
         return _say(case, status, status.phase, status.reason, status.message)
     due = _deadline(case, status)
     message = _lacking(status) if is_wished else status.message
@@ -284,7 +287,7 @@ def _deadline(case: RolloutCase, status: RolloutStatus) -> float:
 
 
 def _lacking(status: RolloutStatus) -> str:
-    """What is not yet where it is to be."""
+    """A message on replicas that have not reached their goal."""
     late = [
         f"{part.cluster} {part.ready}/{part.replicas if part.share is None else part.share}"
         for part in status.clusters

@@ -1,8 +1,8 @@
-"""How many replicas may be lacking, and how many of them each cluster may lack while it changes.
+"""How many replicas may be unavailable, in total and in each cluster while it changes.
 
-A cluster that is told to change may, at worst, lack its whole allowance at once, so it counts as if
-it did until it is done. What is not ready anyway costs nothing to replace: a service of which
-nothing works can still be mended.
+A cluster that is to change may at worst lack its whole allowance at once, so it counts as if it did
+until it is done. Replicas that are not ready anyway cost nothing to replace: a service of which
+nothing works can still be repaired.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fairway.serving.rollout.case import ClusterPart, RolloutCase
 
 
 def unavailable_most(strategy: RolloutStrategy, replicas: int) -> int:
-    """Replicas of the service that may be lacking; one, where nothing could ever change else."""
+    """Replicas of the service that may be unavailable; at least one if there is no surge."""
     if strategy.max_unavailable is not None:
         allowed = strategy.max_unavailable
     else:
@@ -23,7 +23,7 @@ def unavailable_most(strategy: RolloutStrategy, replicas: int) -> int:
 
 
 def spare(case: RolloutCase, stages: Mapping[str, ClusterRevision]) -> int:
-    """How many ready replicas the service can do without, if all that change are at their worst."""
+    """How many ready replicas the service can spare if changing clusters are at their worst."""
     placed = sum(place.replicas for place in case.places)
     floor = min(case.replicas, placed) - unavailable_most(case.spec.strategy, case.replicas)
     return sum(worst(place, stages.get(place.cluster)) for place in case.places) - max(0, floor)
@@ -37,15 +37,15 @@ def worst(place: ClusterPart, stage: ClusterRevision | None) -> int:
 
 
 def allowance_for(case: RolloutCase, place: ClusterPart, left: int) -> int:
-    """How many replicas a cluster may lack while it changes; none: it has to wait."""
+    """How many replicas a cluster may lack while it changes; 0: it has to wait."""
     allowance = max(0, left) + place.replicas - place.ready
     if case.step_most is not None:
-        # A kind that replaces few at a time never lacks more than those and what lacks already.
+        # A kind that replaces few at a time never lacks more than those and what is not ready now.
         allowance = min(allowance, case.step_most + place.replicas - place.ready)
     return min(allowance, place.replicas)
 
 
 def is_there(place: ClusterPart, mark: str, share: int | None) -> bool:
-    """Whether as many replicas of a cluster as wanted are of a revision, and ready."""
+    """Whether a cluster has as many ready replicas of a revision as wanted."""
     wanted = place.replicas if share is None else min(share, place.replicas)
     return place.of(mark).ready >= wanted

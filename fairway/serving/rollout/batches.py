@@ -1,7 +1,7 @@
-"""Batches: how many replicas of each cluster have the new revision once each of them is done.
+"""Batches: how many replicas of each cluster have the new revision when each batch is done.
 
 Each batch includes those before it, so that a service which grows, shrinks or moves meanwhile never
-loses its place: the goal of the batch under way is worked out anew from the clusters there are.
+loses its place: the goal of the present batch is computed again from the present clusters.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _list(strategy: RolloutStrategy, places: Sequence[ClusterPart]) -> Iterable[
 
 
 def _canary(canary: Canary, places: Sequence[ClusterPart], *, is_divisible: bool) -> Goal:
-    """The fewest replicas that do: from the clusters named, else from the smallest ones."""
+    """The fewest replicas that suffice: from the named clusters, else from the smallest ones."""
     named = [place for place in places if place.cluster in canary.clusters]
     smallest = sorted(places, key=lambda place: (place.replicas, place.cluster))
     order = named if canary.clusters else smallest
@@ -73,7 +73,7 @@ def _part(places: Sequence[ClusterPart], percent: int) -> int:
 
 
 def _fill(reached: Goal, order: Sequence[ClusterPart], wanted: int, *, is_divisible: bool) -> Goal:
-    """What was reached, and as many more as are wanted; whole clusters where none is divisible."""
+    """Adds as many replicas as are wanted to a goal; whole clusters if they are not divisible."""
     goal = dict(reached)
     have = {part.cluster: _count(goal, part) for part in order}
     lacking = wanted - sum(have.values())

@@ -18,12 +18,12 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPart:
-    """A cluster with a part of the service, as it was last seen."""
+    """A cluster with a part of the service, as last seen."""
 
     cluster: str
     replicas: int  # that it is to have
     group: str = ""
-    rank: int = 0  # of the group, by the policy's order
+    rank: int = 0  # of the group, in the policy's order
     by_mark: Mapping[str, Counted] = field(default_factory=dict)
     is_heard: bool = True  # whether its agent is not silent
 
@@ -40,7 +40,7 @@ class ClusterPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a gate said when it was asked; no number is an answer, too."""
+    """The answer of a gate; no number is an answer too."""
 
     gate: str
     value: float | None
@@ -55,11 +55,11 @@ class RolloutCase:
     spec: RolloutSpec
     status: RolloutStatus
     now: float
-    target: str  # mark of the service's template as it is
+    target: str  # mark of the service's present template
     replicas: int  # that the service asks for
     places: tuple[ClusterPart, ...] = ()
     is_divisible: bool = False  # whether some replicas of one cluster may have another revision
-    step_most: int | None = None  # replicas that its kind replaces at a time; None: as it is told
-    approved: str = ""  # what somebody last approved, see `api.rollout`
-    resumed: str = ""  # which failure somebody forgave, see `api.rollout`
+    step_most: int | None = None  # replicas that its kind replaces at a time; None: as configured
+    approved: str = ""  # the last approval, see `api.rollout`
+    resumed: str = ""  # the forgiven failure, see `api.rollout`
     answers: tuple[Answer, ...] = ()  # of gates, since the last look

@@ -1,7 +1,7 @@
-"""Gates: numbers that must be as wanted while a batch soaks.
+"""Gates: metrics that must meet a condition while a batch soaks.
 
-An answer without a number says neither that the revision is good nor that it is bad. Nothing goes
-on without one, and whoever answers too late has failed the batch by its deadline.
+An answer without a number says neither that the revision is good nor that it is bad. The rollout
+does not proceed without a number, and a gate that answers too late fails the batch by its deadline.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TESTS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 def holds(condition: str, value: float) -> bool:
-    """Whether a number is as a condition such as `< 0.01` wants it."""
+    """Whether a number meets a condition such as `< 0.01`."""
     sign = next(name for name in _TESTS if condition.startswith(name))
     return _TESTS[sign](value, float(condition.removeprefix(sign)))
 
@@ -34,7 +34,7 @@ def holds(condition: str, value: float) -> bool:
 def heard(
     gates: Sequence[Gate], before: Sequence[GateStatus], answers: Sequence[Answer]
 ) -> tuple[GateStatus, ...]:
-    """What gates have said in this batch, with the latest answers."""
+    """The status of gates in this batch, with the latest answers."""
     known = {gate_status.name: gate_status for gate_status in before}
     return tuple(
         _describe(gate, known.get(gate.name, GateStatus(name=gate.name)), answers) for gate in gates
@@ -59,7 +59,7 @@ def _describe(gate: Gate, status: GateStatus, answers: Sequence[Answer]) -> Gate
 
 
 def failed_gate(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> str:
-    """Which gate has failed, as a sentence; empty: none has."""
+    """The gate that has failed, as a sentence; empty: none has."""
     known = {status.name: status for status in statuses}
     for gate in gates:
         status = known.get(gate.name)
@@ -69,12 +69,12 @@ def failed_gate(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> str:
 
 
 def waiting_gates(gates: Sequence[Gate], statuses: Sequence[GateStatus]) -> list[str]:
-    """Gates that have not said often enough that all is well."""
+    """Gates that do not have enough successes yet."""
     known = {status.name: status.successes for status in statuses}
     return [gate.name for gate in gates if known.get(gate.name, 0) < gate.successes]
 
 
 def due_at(gate: Gate, statuses: Sequence[GateStatus]) -> float:
-    """When a gate is to be asked next; the past where it was never asked."""
+    """When a gate is to be asked next; in the past if it was never asked."""
     asked = next((status.asked_at for status in statuses if status.name == gate.name), None)
     return asked.timestamp() + gate.interval_seconds if asked is not None else 0.0

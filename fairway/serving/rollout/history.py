@@ -1,7 +1,7 @@
-"""The revisions of a service: numbered as Kubernetes numbers those of a Deployment.
+"""The revisions of a service, numbered as Kubernetes numbers those of a Deployment.
 
-A template that was there before gets the next number instead of its old one, so that the latest
-revision always has the highest.
+A template that was used before gets the next number instead of its old one, so that the latest
+revision always has the highest number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairway.api.rollout import RevisionNote, RolloutStatus
 def note_revision(
     history: Sequence[RevisionNote], mark: str, *, now: float, cause: str = "", is_unmarked: bool
 ) -> tuple[RevisionNote, ...]:
-    """The history with a template as its latest revision; unchanged where it is that already."""
+    """The history with a template as its latest revision; unchanged if it is the latest already."""
     if history and history[-1].mark == mark:
         return tuple(history)
     number = max((revision.revision for revision in history), default=0) + 1
@@ -36,14 +36,14 @@ def note_revision(
 
 
 def marks_in_use(status: RolloutStatus) -> set[str]:
-    """Marks of revisions that something runs or may go back to."""
+    """Marks of revisions that run somewhere or are the target or the last good one."""
     return {status.target, status.stable, *(cluster.mark for cluster in status.clusters)}
 
 
 def prune_history(
     history: Sequence[RevisionNote], *, limit: int, in_use: Collection[str]
 ) -> tuple[RevisionNote, ...]:
-    """The history without the oldest of those that nothing uses, past a limit."""
+    """The history without the oldest unused revisions beyond a limit."""
     spare = [revision.mark for revision in history if revision.mark not in in_use]
     dropped = set(spare[: max(0, len(spare) - limit)])
     return tuple(revision for revision in history if revision.mark not in dropped)

@@ -1,8 +1,8 @@
 """Stages: the revision that each cluster is to have from now on.
 
-A cluster whose goal is another revision gets it as soon as the service can do without the replicas
-that it may lack meanwhile. One that came to the service only now begins with the revision that is
-right for it, since it has nothing to lose.
+A cluster whose goal is another revision gets it as soon as the service can spare the replicas that
+the cluster may lack meanwhile. A cluster that is new to the service begins with the revision that
+is right for it, since it has nothing to lose.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairway.serving.rollout.case import ClusterPart, RolloutCase
 def advance_stages(
     case: RolloutCase, status: RolloutStatus, mark: str, goal: Goal
 ) -> RolloutStatus:
-    """The status with as many clusters on their way to a goal as may be at once."""
+    """The status with as many clusters moving to a goal as may change at once."""
     home = status.stable or mark
     known = {cluster.cluster: cluster for cluster in status.clusters}
     stages: dict[str, ClusterRevision] = {}
@@ -41,18 +41,21 @@ def advance_stages(
 
 
 def keep_stages(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:
-    """The status with all clusters as they are, and those that came with the last good one."""
+    """The status with all clusters as they are; new clusters get the last good revision."""
     return advance_stages(case, status, status.stable or status.target, {})
 
 
 def _in_turn(case: RolloutCase, goal: Goal) -> Sequence[ClusterPart]:
-    """Those with the most replicas that do not work first: they cost nothing."""
+    """The clusters of a goal, those with the most unready replicas first: they cost nothing."""
     chosen = [place for place in case.places if place.cluster in goal]
     return sorted(chosen, key=lambda part: (part.ready - part.replicas, part.rank, part.cluster))
 
 
 def _covers(share: int | None, wanted: int | None) -> bool:
-    """A batch never takes back what an earlier one gave, though replicas were fewer then."""
+    """Whether a share suffices; a batch never takes back what an earlier one gave.
+
+    There may have been fewer replicas in the earlier batch.
+    """
     if share is WHOLE:
         return True
     return wanted is not WHOLE and share >= wanted
@@ -83,7 +86,7 @@ def count_stages(
 
 
 def are_there(case: RolloutCase, stages: Sequence[ClusterRevision], mark: str, goal: Goal) -> bool:
-    """Whether every cluster of a goal that can be heard is where it is to be."""
+    """Whether every cluster of a goal that is not silent has reached it."""
     by_cluster = {stage.cluster: stage for stage in stages}
     return all(
         by_cluster[place.cluster].mark == mark and is_there(place, mark, goal[place.cluster])

@@ -3,8 +3,8 @@
     minute hour day-of-month month day-of-week          30 8 * * 1-5
 
 Fields are `*`, numbers, names of months and days, ranges, lists and steps, as cron and Kubernetes'
-CronJob read them; `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` stand for the usual
-five. Where both days are restricted one of them suffices, as has always been so.
+CronJob read them; `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` are the usual
+shorthands. Where both days are restricted one of them suffices, as in cron.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DAYS_MOST = 366 * 41
 
 
 class CronFault(ValueError):
-    """Text that is no schedule, and why."""
+    """Text that is not a schedule, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Cron:
     is_either_day: bool  # whether both days are restricted, so that one suffices
 
     def last(self, now: datetime) -> datetime | None:
-        """The latest moment at or before `now`; None where it is never due, as on 30 February."""
+        """The latest moment at or before `now`; None if it is never due, as on 30 February."""
         day = now.replace(hour=0, minute=0, second=0, microsecond=0)
         for _ in range(_DAYS_MOST):
             if self._is_on(day):
@@ -85,7 +85,7 @@ class Cron:
 
 
 def parse(text: str) -> Cron:
-    """A schedule; CronFault where it is none."""
+    """A schedule; CronFault if the text is not one."""
     words = _MACROS.get(text.strip().lower(), text).split()
     if len(words) != len(_FIELDS):
         raise CronFault(f"{text!r} has {len(words)} fields, and cron has {len(_FIELDS)}")

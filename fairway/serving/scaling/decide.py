@@ -1,11 +1,11 @@
-"""One decision on the count of a service: what was seen and remembered in, a count and why out.
+"""One decision on the count of a service: observation and memory in, a count and why out.
 
-The order is HPA's: a service that somebody else set to zero is left alone; one outside its limits
-is brought back within them, whatever metrics say; else every metric is asked, the highest count
-holds, and a metric that cannot be read keeps the count from falling.
+The order is HPA's: a service that another client set to zero is left alone; one outside its limits
+is brought back within them, whatever metrics say. Otherwise every metric is asked, the highest
+count wins, and a metric that cannot be read keeps the count from falling.
 
-Zero is a count of its own. With a least count of zero, metrics that measure something beside the
-pods say whether anybody is active. From zero the count rises as soon as one is above its activation
+Zero is a special count. With a minimum of zero, metrics that measure something other than the pods
+say whether the service is active. From zero the count rises as soon as one is above its activation
 threshold; to zero it falls once none has been for the idle time. Between, it is at least one.
 """
 
@@ -29,7 +29,7 @@ from fairway.serving.scaling.model import (
 from fairway.serving.scaling.proposals import NoProposal, propose
 
 _VALID, _NO_METRIC = "ValidMetricFound", "NoMetric"
-_SILENT = (_VALID, _NO_METRIC)  # of these nothing is to be told while nobody is active
+_SILENT = (_VALID, _NO_METRIC)  # not reported while the service is idle
 _DISABLED = Finding(
     type="ScalingActive",
     holds=False,
@@ -76,7 +76,7 @@ def decide(seen: ServiceObservation, limits: Limits, memory: Memory) -> ScaleDec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What all metrics together ask for; no count where none may be drawn from them."""
+    """What all metrics together ask for; no count if none can be derived from them."""
 
     replicas: int | None
     metric: str
@@ -85,7 +85,7 @@ class _Asked:
 
 
 def _begin(memory: Memory, seen: ServiceObservation) -> Memory:
-    """Who decides for the first time takes the present count for the last recommendation."""
+    """At the first decision, the present count is taken as the last recommendation."""
     if memory.recommendations:
         return memory
     first = Recommendation(at=seen.now, replicas=seen.wanted)
@@ -93,7 +93,7 @@ def _begin(memory: Memory, seen: ServiceObservation) -> Memory:
 
 
 def _ask(seen: ServiceObservation, limits: Limits) -> _Asked:
-    """The highest count that a metric asks for; at zero, pods that are not there ask for none."""
+    """The highest count that a metric asks for; at zero, metrics of absent pods are skipped."""
     highest, name = 0, ""
     currents: list[Current] = []
     failed: list[tuple[Metric, NoProposal]] = []
@@ -140,16 +140,16 @@ def _activity(
 
 
 def _tells_at_zero(metric: Metric) -> bool:
-    """Whether a metric says anything while there are no pods.
+    """Whether a metric has a meaning while there are no pods.
 
-    Numbers that the pods themselves would give are just not there; that is no failure then.
+    Numbers that the pods themselves would give are just absent; that is no failure then.
     """
     is_gone = isinstance(metric.reading, NotRead) and metric.reading.is_absent
     return metric.activation is not None and not is_gone
 
 
 def _is_active(metric: Metric) -> bool:
-    """Whether somebody is there; what is not known might be somebody."""
+    """Whether a metric shows activity; an unknown value counts as activity."""
     match metric.reading:
         case OfAll(value=value):
             return value > (metric.activation or 0)
@@ -160,7 +160,7 @@ def _is_active(metric: Metric) -> bool:
 
 
 def _idle_since(seen: ServiceObservation, limits: Limits, memory: Memory) -> float | None:
-    """Since when nobody has been active; None while somebody is, or may be."""
+    """Since when the service is idle; None while it is, or may be, active."""
     telling = [metric for metric in seen.metrics if metric.activation is not None]
     if limits.least > 0 or not telling or any(_is_active(metric) for metric in telling):
         return None
@@ -216,7 +216,7 @@ def _make(
     currents: tuple[Current, ...] = (),
     why: str = "",
 ) -> ScaleDecision:
-    """A verdict, with a change remembered as made; who cannot make it forgets the verdict."""
+    """A decision, with a change recorded as made; a caller that cannot make it drops it."""
     if replicas != seen.wanted:
         memory = record(memory, replicas - seen.wanted, limits, now=seen.now)
         memory = replace(memory, is_scaled_to_zero=replicas == 0)

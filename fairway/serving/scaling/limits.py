@@ -1,8 +1,8 @@
 """Stabilisation windows, rates and limits: what becomes of the count that metrics ask for.
 
-Without rules of its own a service follows HPA's plain way: never fewer than was asked for in the
-past five minutes, at most twice as many at once, or four. With rules, each direction has a window
-and rates, which look at the changes that were made within their periods.
+Without rules of its own a service follows HPA's default: never fewer than was asked for in the past
+five minutes, at most twice as many at once, or four. With rules, each direction has a window and
+rates, which depend on the changes made within their periods.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SENTENCES: dict[Reason, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restrained:
-    """A count that may be written, what held it back, and what is remembered of it."""
+    """A count that may be written, what limited it, and the memory after it."""
 
     replicas: int
     findings: tuple[Finding, ...]
@@ -50,7 +50,7 @@ class Restrained:
 def restrain(
     current: int, desired: int, limits: Limits, memory: Memory, *, now: float
 ) -> Restrained:
-    """The count, stabilised, at the rate and within the limits that hold."""
+    """The count, stabilised and within the rates and limits in force."""
     if limits.up is None or limits.down is None:
         stable = _highest_recent(desired, limits, memory, now)
         count, reason = _plainly_limited(current, stable, limits)
@@ -73,7 +73,7 @@ def restrain(
 
 
 def remember(memory: Memory, desired: int, limits: Limits, *, now: float) -> Memory:
-    """With a further recommendation, and without those that no window reaches any more."""
+    """Adds a recommendation, and drops those older than every window."""
     since = now - _longest_window(limits)
     kept = [
         recommendation for recommendation in memory.recommendations if recommendation.at >= since
@@ -83,7 +83,7 @@ def remember(memory: Memory, desired: int, limits: Limits, *, now: float) -> Mem
 
 
 def record(memory: Memory, change: int, limits: Limits, *, now: float) -> Memory:
-    """With a change that was made, and without those that no rate looks at any more."""
+    """Adds a change that was made, and drops those older than every rate's period."""
     if limits.up is None or limits.down is None:
         return replace(memory, events=())
     periods = [rate.period_seconds for rate in (*limits.up.rates, *limits.down.rates)]
@@ -111,7 +111,7 @@ def _highest_recent(desired: int, limits: Limits, memory: Memory, now: float) ->
 def _stabilise(
     current: int, desired: int, up: Rules, down: Rules, memory: Memory, now: float
 ) -> int:
-    """The count that is nearest to the present one within what was asked for in both windows."""
+    """The count nearest to the present one within what was asked for in both windows."""
 
     def recent(seconds: int) -> Iterable[int]:
         return (
@@ -173,7 +173,7 @@ def _fastest_up(current: int, rules: Rules, memory: Memory, now: float) -> int:
     reached = []
     for rate in rules.rates:
         start = _at_start(current, rate, memory, now)
-        # Rounded up, since a percentage of few might otherwise never be one.
+        # Rounded up, since a percentage of few replicas might otherwise never be one.
         percent = ceil(start * (1 + rate.value / 100))
         reached.append(start + rate.value if rate.type == "Pods" else percent)
     return min(reached) if rules.select == "Min" else max(reached)
@@ -191,6 +191,6 @@ def _fastest_down(current: int, rules: Rules, memory: Memory, now: float) -> int
 
 
 def _at_start(current: int, rate: Rate, memory: Memory, now: float) -> int:
-    """How many there were when the period began, by the changes that were made since."""
+    """The count when the period began, by the changes made since."""
     since = now - rate.period_seconds
     return current - sum(event.change for event in memory.events if event.at > since)

@@ -13,15 +13,15 @@ CPU = "cpu"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFact:
-    """A pod of the service, as it was last heard of."""
+    """A pod of the service, as last reported."""
 
     name: str  # unique over the fleet
     phase: PodPhase = "Running"
     is_leaving: bool = False
-    is_ready: bool | None = True  # None: nobody has said
+    is_ready: bool | None = True  # None: not known
     started_at: float | None = None
     ready_changed_at: float = 0.0  # when it became ready, or unready
-    is_reached: bool = True  # whether its cluster is heard of now
+    is_reached: bool = True  # whether its cluster reports now
     # Requests by container and resource.
     requests: Mapping[str, Mapping[str, Milli]] = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ class OfPods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfAll:
-    """A reading of the service as a whole, or of something beside it."""
+    """A reading of the service as a whole, or of something outside it."""
 
     value: Milli
 
@@ -62,21 +62,21 @@ Reading = OfPods | OfAll | NotRead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilization:
-    """So many percent of what pods request, on average."""
+    """Percent of what pods request, on average."""
 
     percent: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AverageValue:
-    """So much for each pod, on average."""
+    """An amount per pod, on average."""
 
     value: Milli
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """So much in all."""
+    """An amount in total."""
 
     value: Milli
 
@@ -86,20 +86,20 @@ Target = Utilization | AverageValue | Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """What is measured, what it should be, and what it was found to be."""
+    """What is measured, its target, and its reading."""
 
     name: str  # for people
-    failure: str  # reason of the condition where it cannot be read, such as FailedGetPodsMetric
+    failure: str  # reason of the condition if it cannot be read, such as FailedGetPodsMetric
     target: Target
     reading: Reading
-    resource: str = ""  # of resource metrics; the processor's heed how ready a pod is
+    resource: str = ""  # of resource metrics; for the processor, pod readiness matters
     container: str = ""  # empty: the whole pod
-    activation: Milli | None = None  # above which nobody is idle; None: it says nothing of that
+    activation: Milli | None = None  # above it the service is active; None: says nothing about that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """At most so many pods, or percent of them, in a period."""
+    """At most this many pods, or percent of them, per period."""
 
     type: Literal["Pods", "Percent"]
     value: int
@@ -108,7 +108,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How fast it may go in one direction, and what it waits for."""
+    """How fast the count may change in one direction, and how long it is stabilised."""
 
     stabilization_seconds: int
     rates: tuple[Rate, ...]
@@ -122,12 +122,12 @@ class Limits:
 
     least: int
     most: int
-    # None: HPA's behaviour where nobody asked for another; it remembers no rates.
+    # None: HPA's default behaviour; it remembers no rates.
     up: Rules | None = None
     down: Rules | None = None
     down_stabilization_seconds: int = 300  # without rules
     tolerance: float = 0.1  # without rules
-    idle_seconds: int = 0  # how long nobody must have been active before there are none
+    idle_seconds: int = 0  # how long the service must be idle before the count is zero
     pods_per_replica: int = 1
     cpu_initialization_seconds: float = 300.0
     initial_readiness_seconds: float = 30.0
@@ -135,7 +135,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """How many replicas metrics once asked for."""
+    """How many replicas metrics asked for at one time."""
 
     at: float
     replicas: int
@@ -143,7 +143,7 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleEvent:
-    """A change of the count that was made; fewer where it is negative."""
+    """A change of the count that was made; negative: fewer replicas."""
 
     at: float
     change: int
@@ -156,7 +156,7 @@ class Memory:
     recommendations: tuple[Recommendation, ...] = ()
     events: tuple[ScaleEvent, ...] = ()
     idle_since: float | None = None
-    is_scaled_to_zero: bool = False  # by us, and not by somebody else
+    is_scaled_to_zero: bool = False  # by us, not by another client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class ServiceObservation:
 
     now: float
     wanted: int  # replicas that are asked for
-    placed: int  # replicas that there are
+    placed: int  # replicas that exist
     pods: tuple[PodFact, ...] = ()
     metrics: tuple[Metric, ...] = ()
 
@@ -175,7 +175,7 @@ Aspect = Literal["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One aspect of a decision, as a condition tells it."""
+    """One aspect of a decision, as reported in a condition."""
 
     type: Aspect
     holds: bool
@@ -185,7 +185,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Current:
-    """What a metric was found to be; neither where it was not read."""
+    """The current value of a metric; neither if it was not read."""
 
     value: Milli | None = None
     average: Milli | None = None
@@ -198,6 +198,6 @@ class ScaleDecision:
 
     replicas: int
     findings: tuple[Finding, ...]
-    currents: tuple[Current, ...]  # one for each metric; none where no metric was asked
+    currents: tuple[Current, ...]  # one for each metric; none if no metric was asked
     memory: Memory
     why: str = ""  # of a change

@@ -2,8 +2,8 @@
 
 Formulas are those of Kubernetes' replica calculator (v1.36). With ratio = measured / target:
 within the tolerance nothing changes, else pods times ratio, rounded up. Pods that are not ready
-yet, and pods whose metric is missing, are put in as whatever restrains the change: none of the
-target when there would be more replicas, all of it when there would be fewer.
+yet, and pods whose metric is missing, are given the value that dampens the change: zero when there
+would be more replicas, the whole target when there would be fewer.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class NoProposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Groups:
-    """The pods of a service, by what is made of their metrics."""
+    """The pods of a service, by how their metrics are used."""
 
     ready: int
     unready: tuple[str, ...]
     missing: tuple[str, ...]
-    counted: Mapping[str, Milli]  # metrics of those that count
+    counted: Mapping[str, Milli]  # metrics of pods that count
 
 
-# The ratio, worked out again with other values.
+# The ratio, computed again with other values.
 _Again = Callable[[Mapping[str, Milli]], float]
 
 NO_PODS = "there are no pods to measure"
@@ -154,7 +154,7 @@ def _restrain(
     seen: ServiceObservation,
     limits: Limits,
 ) -> int:
-    """Replicas by the ratio of those measured, with what is not known against the change."""
+    """Replicas by the ratio of measured pods; unknown values count against the change."""
     current = seen.wanted
     grows_with_unready = bool(groups.unready) and ratio > 1.0
     if not grows_with_unready and not groups.missing:
@@ -208,10 +208,10 @@ def _by_average_of_all(
 
 
 def _with_unreached(replicas: int, seen: ServiceObservation, limits: Limits) -> int:
-    """Fewer replicas only by those that are heard of.
+    """Does not scale down because of silent clusters.
 
-    Replicas in clusters that are not heard of do as much as the target says, for all we know: they
-    are pods whose metric is missing, and no reason for fewer. Nor are they a reason for more.
+    Replicas in silent clusters count as meeting the target: they are pods whose metric is missing,
+    and no reason for fewer replicas. Nor are they a reason for more.
     """
     unreached = sum(not pod.is_reached and not pod.is_leaving for pod in seen.pods)
     if not unreached:
@@ -251,7 +251,7 @@ def _group(
 
 
 def _is_starting(pod: PodFact, measured: Measured, now: float, limits: Limits) -> bool:
-    """Whether what a pod uses of its processor is that of its start, and says nothing of load."""
+    """Whether a pod's processor use is that of its start, and says nothing about load."""
     if pod.is_ready is None or pod.started_at is None:
         return True
     if pod.started_at + limits.cpu_initialization_seconds > now:
@@ -277,10 +277,10 @@ def _requests(metric: Metric, pods: tuple[PodFact, ...]) -> Mapping[str, Milli] 
 
 
 def _as_replicas(pods: int, limits: Limits) -> int:
-    """Replicas that have so many pods."""
+    """How many replicas have this many pods."""
     return -(-pods // limits.pods_per_replica)
 
 
 def _divide(total: int, count: int) -> int:
-    """Towards zero, as whole numbers are divided where HPA was written."""
+    """Division towards zero, as in Go, in which HPA is written."""
     return total // count if total >= 0 else -(-total // count)
