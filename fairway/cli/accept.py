@@ -1,4 +1,4 @@
-"""`fairway accept`: the second half of joining by pull, said by an administrator."""
+"""`fairway accept`: the second half of joining by pull, run by an administrator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairway agent`: looks after one cluster, for a hub that cannot reach it."""
+"""`fairway agent`: manages one cluster, for a hub that cannot reach it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _text(given: str) -> str:
 
 
 async def _run(options: PullOptions) -> None:
-    """Runs until the process is told to end; what runs for works goes on."""
+    """Runs until the process is told to stop; the pods of works keep running."""
     from fairway.app.agent_process import run_agent  # noqa: PLC0415 - see above
 
     running = asyncio.ensure_future(run_agent(options))

@@ -1,4 +1,4 @@
-"""How long ago, in two figures at most: 42s, 5m12s, 3h, 12d."""
+"""Ages in two figures at most: 42s, 5m12s, 3h, 12d."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def since(stamp: str | None, now: float | None = None) -> str:
 
 
 def span(seconds: float) -> str:
-    """A stretch of time, rounded the more the longer it is."""
+    """A duration, rounded more the longer it is."""
     whole = max(int(seconds), 0)
     minutes, hours, days = whole // 60, whole // 3600, whole // 86400
     if whole < 120:

@@ -1,7 +1,7 @@
 """`fairway apply`: makes the server's objects match files, by server-side apply.
 
-Every object is tried; each that fails is reported, and the exit code tells. Namespaces and
-definitions of kinds go first, so that a folder can be applied whole whatever its files are called.
+Every object is tried; each failure is reported, and sets the exit code. Namespaces and definitions
+of kinds go first, so that a folder can be applied as a whole whatever its file names.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _verdict(before: Object | None, after: Object) -> str:
 
 
 def _essence(obj: Object) -> Object:
-    """What counts as a change: not the bookkeeping, which a dry run makes up."""
+    """The content that counts as a change, without bookkeeping that a dry run invents."""
     dropped = {"managedFields", "resourceVersion", "generation"}
     metadata = {key: value for key, value in obj["metadata"].items() if key not in dropped}
     return {**obj, "metadata": metadata}
@@ -150,7 +150,7 @@ def _explain(error: Exception, obj: Object) -> str:
 
 
 def _await_definition(session: Session, target: Target) -> None:
-    """A kind is served a moment after its definition is made; objects of it may come next."""
+    """Waits until a new kind is served, a moment after its definition is created."""
     client = session.client
     try:
         client.loop.run(_establish(client.asynchronous, target))

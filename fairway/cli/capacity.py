@@ -1,4 +1,4 @@
-"""What clusters have, by flavor: from what their agents reported, and nothing else."""
+"""The capacity of clusters, by flavor, from their agents' reports only."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Room:
     """One resource on the nodes of one flavor in one cluster, in nanos."""
 
     cluster: str
-    flavor: str  # empty: nodes that are of none
+    flavor: str  # empty: nodes without a flavor
     resource: str
     nodes: int = 0
     total: int = 0
     used: int = 0
-    to_come: int = 0  # on nodes that elastic pools may bring
+    to_come: int = 0  # on nodes that elastic pools may add
 
     @property
     def free(self) -> int:
@@ -37,7 +37,7 @@ class Room:
 def rooms(
     clusters: Iterable[Cluster], reports: Iterable[ClusterReport], flavors: Iterable[Flavor]
 ) -> list[Room]:
-    """Every cluster's rooms: of accelerators, else of processors; in order of their names."""
+    """Every cluster's rooms: of accelerators, else of CPUs; in order of cluster names."""
     known = list(flavors)
     by_cluster: dict[str, list[ClusterReport]] = {}
     for report in whole_reports(reports):
@@ -53,7 +53,7 @@ def rooms(
 
 
 def whole_reports(reports: Iterable[ClusterReport]) -> Iterator[ClusterReport]:
-    """The chunks of all clusters, each with its difference applied."""
+    """The report chunks of all clusters, each with its changes applied."""
     wholes, changes = [], {}
     for report in reports:
         if report.spec.since_sequence is None:
@@ -65,7 +65,7 @@ def whole_reports(reports: Iterable[ClusterReport]) -> Iterator[ClusterReport]:
 
 
 class _Counting:
-    """Counts what one cluster has."""
+    """Counts the capacity of one cluster."""
 
     def __init__(self, cluster: Cluster, flavors: list[Flavor]) -> None:
         self._cluster = cluster
@@ -92,7 +92,7 @@ class _Counting:
             self._use(work, flavor_of)
 
     def add_pools(self) -> None:
-        """What elastic pools could still bring."""
+        """Adds the nodes that elastic pools could still add."""
         seen = {pool.name: pool for pool in self._cluster.status.elastic_pools}
         for pool in pools_of(self._cluster):
             status = seen.get(pool.name)
@@ -123,7 +123,7 @@ class _Counting:
         return self._found[key]
 
     def _flavor(self, labels: Mapping[str, str]) -> str:
-        """The flavor that says most of a node."""
+        """The most specific flavor of a node."""
         suiting = [
             flavor
             for flavor in self._flavors

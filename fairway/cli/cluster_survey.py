@@ -1,4 +1,4 @@
-"""A first look at a cluster that is to join, and what is made of it."""
+"""A first look at a cluster that is to join, and the objects drafted from it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from fairway.store.keys import NODES, resource_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a look at a cluster showed."""
+    """The result of a look at a cluster."""
 
     pools: Sequence[survey.Pool]
-    kinds: Sequence[tuple[str, str]]  # that works may be made of there
+    kinds: Sequence[tuple[str, str]]  # kinds that works may contain there
     flavors: Sequence[Object]
     topology: Sequence[Object]
     elastic_pools: Sequence[Object]
@@ -35,7 +35,7 @@ class Found:
 
 @asynccontextmanager
 async def open_api(access: Access) -> AsyncIterator[KubeApi]:
-    """A server, for as long as the context lasts."""
+    """An API client, for as long as the context lasts."""
     api = KubeApi(access, SystemClock())
     try:
         yield api
@@ -44,7 +44,7 @@ async def open_api(access: Access) -> AsyncIterator[KubeApi]:
 
 
 async def look(access: Access) -> Found:
-    """Looks at a cluster with whatever rights the access has."""
+    """Looks at a cluster with whatever permissions the access has."""
     read = ReadNode()
     async with open_api(access) as api:
         catalogue = await api.discovery.catalogue()
@@ -62,14 +62,14 @@ async def look(access: Access) -> Found:
 
 
 def known_kinds() -> list[tuple[str, str]]:
-    """The kinds that works may be made of, whatever a cluster serves."""
+    """The kinds that works may contain, whatever a cluster serves."""
     named = [(*version.rpartition("/")[::2], kind) for version, kind in built_in().known()]
     several = [(group, kind) for group, _, kind in named] + sorted(permitted.HARMLESS)
     return sorted({(group, resource_of("v1", kind).plural) for group, kind in several})
 
 
 def table(match: Found) -> Grid:
-    """The nodes of a cluster by what they are."""
+    """The nodes of a cluster, grouped by their properties."""
     rows = [
         [
             pool.name,
@@ -86,7 +86,7 @@ def table(match: Found) -> Grid:
 
 
 async def add_missing(hub: KubeApi, drafts: Sequence[Object]) -> None:
-    """Makes drafts on a hub; what is there under their names stays as it is."""
+    """Creates drafts on a hub; existing objects of the same names stay unchanged."""
     for body in drafts:
         with suppress(AlreadyExists):
             kind = resource_of(body["apiVersion"], body["kind"])

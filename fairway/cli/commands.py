@@ -1,7 +1,7 @@
-"""How commands look and are found.
+"""How commands are displayed and found.
 
 `Root` imports a command's module only when it is run, so the table below holds what the overview
-needs. `Command` gives every command the global options, since people write them at the end.
+needs. `Command` adds the global options to every command, because people write them at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import click
 
 from fairway.cli.session import Session
 
-# Section, then the command, the module and attribute it lives in, and its one line.
+# Section, then the command, its module and attribute, and its one-line help.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Start here": {
         "up": ("up:up", "Start a hub on this machine"),
@@ -110,7 +110,7 @@ def _namespaces(context: click.Context, parameter: click.Parameter, text: str) -
 
 
 def global_options() -> list[click.Option]:
-    """Options that every command takes, as kubectl's do."""
+    """Options of every command, as in kubectl."""
     shared: dict[str, Any] = {"expose_value": False}
     return [
         click.Option(
@@ -166,20 +166,20 @@ class Command(click.Command):
         kwargs.setdefault("no_args_is_help", False)
         super().__init__(*args, **kwargs)
         self.examples = examples
-        # Of commands whose exit code tells of what they ran, a mistake in the call has its own.
+        # A command that returns its program's exit code uses another one for usage errors.
         self.misuse_code = misuse_code
         self.params += global_options()
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        if not context.allow_interspersed_args:  # some of the words are another program's
+        if not context.allow_interspersed_args:  # some of the words belong to another program
             return super().parse_args(context, args)
-        # What stands behind -- is another program's as well.
+        # Words after -- belong to another program as well.
         at = args.index("--") if "--" in args else len(args)
         own = [name for word in args[:at] for name in self._plain(word)]
         return super().parse_args(context, [*own, *args[at:]])
 
     def _plain(self, word: str) -> list[str]:
-        """Flags given with a value, as kubectl takes them, without: --wait=false is --no-wait."""
+        """Converts boolean flags with a value, as kubectl has them: --wait=false is --no-wait."""
         name, equals, value = word.partition("=")
         if not equals or value.lower() not in {"true", "false"}:
             return [word]
@@ -264,7 +264,7 @@ def heading(text: str) -> str:
 
 
 def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
-    """Examples, one a line: the command in full strength, its explanation dimmed."""
+    """Examples, one per line: the command bright, its explanation dimmed."""
     lines = [line.strip() for line in examples.strip().splitlines() if line.strip()]
     if not lines:
         return

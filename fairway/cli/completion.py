@@ -1,7 +1,7 @@
 """`fairway completion`, and what the shell may complete.
 
-Kinds and names come from the server; while completing, any failure means no suggestions, since
-there is nobody to tell.
+Kinds and names come from the server; while completing, any failure means no suggestions, because
+there is no place to report it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def completion(shell: str) -> None:
     if result is None:
         raise click.UsageError(f"There is no completion for {shell}.")
     made = result(root, {}, "fairway", "_FAIRWAY_COMPLETE")
-    # The version check of the base class starts a shell; printing the script needs none.
+    # The base class checks the version by starting a shell; printing the script needs none.
     click.echo(made.source_template % made.source_vars())
 
 
@@ -54,7 +54,7 @@ def complete_targets(
 def complete_kinds(
     context: click.Context, parameter: click.Parameter, text: str
 ) -> list[CompletionItem]:
-    """The plural names of what the server serves."""
+    """The plural names of the kinds that the server serves."""
     session = context.ensure_object(Session)
     try:
         catalogue: Catalogue = session.client.catalogue()
@@ -70,7 +70,7 @@ def complete_kinds(
 
 
 def names_of(context: click.Context, kind: str, start: str) -> list[str]:
-    """The names of a kind's objects that begin with what was typed."""
+    """The names of a kind's objects with this prefix."""
     from fairway.client.wire import Scope  # noqa: PLC0415 - only while completing
 
     session = context.ensure_object(Session)

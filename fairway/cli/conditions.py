@@ -1,7 +1,7 @@
-"""Waiting for something to become true of one object, by watching it.
+"""Waits for something to become true of one object, by watching it.
 
-A goal looks at the object, or at its absence, and says whether it is reached. The watch begins with
-the present state, so nothing that already holds or happens in between is missed.
+A goal checks the object, or its absence, and says whether it is reached. The watch begins with the
+current state, so nothing that already holds or happens in between is missed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Goal(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """The object is gone, or another has taken its name."""
+    """The object is gone, or its name belongs to another object."""
 
     uid: str = ""
 
@@ -37,7 +37,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exists:
-    """The object is there."""
+    """The object exists."""
 
     def reached(self, obj: Object | None) -> bool:
         return obj is not None
@@ -45,7 +45,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HasCondition:
-    """A condition has a value, and speaks of the present specification."""
+    """A condition has a value, for the current generation of the spec."""
 
     type: str
     value: str = "True"
@@ -65,7 +65,7 @@ class HasCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HasValue:
-    """A path has a value, or with none given, any value at all."""
+    """A path has a value, or if none is given, any value at all."""
 
     path: str
     value: str | None = None
@@ -83,7 +83,7 @@ class HasValue:
 
 
 class Vanished(Exception):
-    """The object is not there, and the goal is about its content."""
+    """The object does not exist, but the goal concerns its content."""
 
 
 def wait_for(session: Session, target: Target, goal: Goal, seconds: float | None) -> None:

@@ -1,4 +1,4 @@
-"""`fairway config`: which contexts there are, and which is used."""
+"""`fairway config`: lists contexts, and selects the current one."""
 
 from __future__ import annotations
 

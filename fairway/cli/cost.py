@@ -1,4 +1,4 @@
-"""`fairway cost`: who used what, and what it cost."""
+"""`fairway cost`: usage and its cost."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def cost(*, by: str, since: str, until: str, output: str) -> int:
 
 
 def _grid(report: Report) -> Grid:
-    """A table with the columns that mean something for what it is grouped by."""
+    """A table with the columns that apply to its grouping."""
     columns = ["GPU-HOURS", "COST", "LOST", "LOST COST"]
     if report.by in ("queue", "flavor"):
         columns.append("LENT")
@@ -76,7 +76,7 @@ def _grid(report: Report) -> Grid:
 
 
 def _is_shown(report: Report, line: Line) -> bool:
-    """Whether a line has anything that the table shows; what is idle is nobody's."""
+    """Whether a line has anything that the table shows; idle capacity belongs to places only."""
     uses: tuple[Use, ...] = ("Used", "Lost", "Lent")
     if report.by in _PLACES:
         uses = (*uses, "Idle")
@@ -109,7 +109,7 @@ def _plain(report: Report, *, first: str, last: str, currency: str) -> dict[str,
 
 
 def _csv(report: Report, currency: str) -> str:
-    """All columns, one line for each; no total, since a spreadsheet makes its own."""
+    """All columns, one line each; no total, because a spreadsheet makes its own."""
     out = io.StringIO()
     lines = [{**line.render(), "currency": currency} for line in report.lines]
     columns = list(lines[0]) if lines else [*report.total.render(), "currency"]
@@ -124,7 +124,7 @@ def _today() -> str:
 
 
 def _day(text: str) -> str:
-    """The day of a date, or of so long ago."""
+    """The day of a date, or of a duration ago."""
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).strftime("%Y-%m-%d")
     except ValueError:

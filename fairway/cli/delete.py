@@ -140,7 +140,7 @@ def _delete_all(
 
 
 def _wait_all(session: Session, deleted: list[tuple[Target, str]], seconds: float | None) -> int:
-    """Waits for each to be gone; gives how many were not in time."""
+    """Waits for each to be gone; returns how many were not in time."""
     late = 0
     for target, uid in deleted:
         try:
@@ -152,7 +152,7 @@ def _wait_all(session: Session, deleted: list[tuple[Target, str]], seconds: floa
 
 
 def _uid(answer: Object) -> str:
-    """Which object it was; servers answer with a Status or with the object itself."""
+    """The UID of the deleted object; servers answer with a Status or with the object itself."""
     if answer.get("kind") == "Status":
         return str((answer.get("details") or {}).get("uid", ""))
     return str(answer["metadata"].get("uid", ""))

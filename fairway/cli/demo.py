@@ -1,7 +1,7 @@
 """`fairway demo`: a day of a model service in a minute, on a whole hub that runs on virtual time.
 
-On a terminal a picture grows as the day goes by: replicas of each cluster, one above the other.
-Into a pipe go plain lines, one for each change.
+On a terminal a picture grows as the day passes: replicas of each cluster, stacked. In a pipe it
+prints plain lines, one for each change.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ EXAMPLES = """
 _COLORS = ("cyan", "yellow", "magenta", "red")
 _ROWS = 14
 _COLUMNS = 72
-_SAID_MOST = 6  # of what happened, the last so many lines
-_HELD_SECONDS = 0.05  # a picture is drawn no more often
+_SAID_MOST = 6  # number of event lines shown, the latest ones
+_HELD_SECONDS = 0.05  # minimum time between two pictures
 
 
 @click.command(cls=Command, examples=EXAMPLES)
@@ -59,7 +59,7 @@ def demo(*, day: str, seconds: float) -> int:
 
 
 class _Lines:
-    """Tells a line whenever something is another than before."""
+    """Prints a line whenever something changed."""
 
     def __init__(self, day: Day, say: Callable[[str], None]) -> None:
         self._day = day
@@ -81,7 +81,7 @@ def clock(hour: float) -> str:
 
 
 def sentence(day: Day, reading: Reading) -> str:
-    """`08:20  asked for 17: on-premises 16, cloud 1 (1 node)`."""
+    """Such as `08:20  asked for 17: on-premises 16, cloud 1 (1 node bought)`."""
     nodes = _nodes(reading)
     parts = []
     for name, ready in reading.ready.items():
@@ -98,7 +98,7 @@ def _nodes(reading: Reading) -> dict[str, int]:
 
 
 def _draw(day: Day, seconds: float) -> None:
-    """Lets the picture grow, at the pace that was asked for."""
+    """Draws the growing picture, at the requested pace."""
     readings: list[Reading] = []
     began = time.monotonic()
     drawn_at = 0.0
@@ -119,7 +119,7 @@ def _draw(day: Day, seconds: float) -> None:
 
 
 def picture(day: Day, readings: Sequence[Reading]) -> Text:
-    """The day so far: one column for each third of an hour, one colour for each cluster."""
+    """The day so far: one column per third of an hour, one colour per cluster."""
     top = max(most for _, most in day.demand)
     columns = {int(reading.hour * _COLUMNS / HOURS): reading for reading in readings}
     lines = []

@@ -34,7 +34,7 @@ _STYLES = {
 
 
 def tell(at: float, line: Line) -> None:
-    """Writes one line: when, what, to whom, and why. The story's own words begin a paragraph."""
+    """Writes one line: when, what, which object, why. The story's own text begins a paragraph."""
     terminal.write([render_line(at, line)] if line.verb else ["", render_line(at, line)])
 
 

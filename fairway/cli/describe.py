@@ -1,4 +1,4 @@
-"""`fairway describe`: everything about an object that a person wants to see, with its events."""
+"""`fairway describe`: all about an object that a person wants to see, with its events."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def describe(
 
 
 def _events(session: Session, obj: Object) -> list[Object]:
-    """Events about an object; who may not read them sees the object all the same."""
+    """Events about an object; without permission to read them, none."""
     metadata = obj["metadata"]
     fields = about_object(str(metadata.get("uid", "")), obj["kind"], metadata["name"])
     scope = Scope(namespace=metadata.get("namespace"), fields=fields)

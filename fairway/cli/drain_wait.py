@@ -1,4 +1,4 @@
-"""Waiting until clusters hold nothing any more."""
+"""Waits until clusters are empty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairway.client.asynchronous import WORKLOADS, AsyncClient
 
 
 def await_empty(session: Session, clusters: Sequence[str], seconds: float | None) -> None:
-    """Returns once no workload is in the clusters; says how many are left as they go."""
+    """Returns once no workload is in the clusters; prints how many are left as they leave."""
     session.client.loop.run(_await(session.client.asynchronous, set(clusters), seconds))
 
 

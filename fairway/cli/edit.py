@@ -1,7 +1,7 @@
-"""`fairway edit`: an object in the user's editor, and what was changed sent back.
+"""`fairway edit`: opens an object in the user's editor, and sends the changes back.
 
-When the server refuses, the editor opens again on what was written, with the reason on top; nothing
-typed is lost. Leaving the text as it is, or emptying it, changes nothing.
+If the server refuses, the editor opens again on the edited text, with the reason on top; nothing
+typed is lost. Leaving the text unchanged, or emptying it, changes nothing.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _comments(lines: list[str]) -> str:
 
 
 def _strip_comments(text: str) -> str:
-    """Only the lines on top are ours; a # further down may be part of the object."""
+    """Removes our comments on top; a # further down may be part of the object."""
     lines = text.splitlines(keepends=True)
     while lines and lines[0].startswith("#"):
         lines.pop(0)

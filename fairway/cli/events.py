@@ -1,4 +1,4 @@
-"""`fairway events`: what happened, in the order it did."""
+"""`fairway events`: what happened, in order."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def as_grid(items: list[Object], *, with_namespace: bool = False) -> Grid:
 
 
 def last_seen(event: Object) -> str:
-    """When it last happened; events of either API say it in their own field."""
+    """When it last happened; the two events APIs use different fields."""
     series = event.get("series") or {}
     stamps = (
         series.get("lastObservedTime"),

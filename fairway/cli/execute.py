@@ -107,12 +107,12 @@ async def _converse(stream: pod_streams.PodStream, query: Query) -> int:
 
 
 async def _feed(stream: pod_streams.PodStream) -> None:
-    """Passes the standard input on, as fast as it is taken."""
+    """Forwards the standard input, as fast as it is read."""
     loop = asyncio.get_running_loop()
     parts: asyncio.Queue[bytes] = asyncio.Queue(1)
 
     def read() -> None:
-        # A thread of its own, which may still wait for a key when all else is over.
+        # A separate thread, which may still wait for a key when everything else has ended.
         with suppress(RuntimeError):  # all else is over
             while True:
                 content = os.read(sys.stdin.fileno(), _READ_BYTES)
@@ -121,14 +121,14 @@ async def _feed(stream: pod_streams.PodStream) -> None:
                     return
 
     threading.Thread(target=read, daemon=True).start()
-    with suppress(ConnectionError):  # how it ended comes the other way
+    with suppress(ConnectionError):  # the receiving side reports how it ended
         while content := await parts.get():
             await stream.send(Channel.INPUT, content)
         await stream.end(Channel.INPUT)
 
 
 async def _tell_size(stream: pod_streams.PodStream) -> None:
-    """Says how large the terminal is, now and whenever that changes."""
+    """Sends the size of the terminal, now and whenever it changes."""
     loop = asyncio.get_running_loop()
     changed = asyncio.Event()
     changed.set()
@@ -148,7 +148,7 @@ async def _tell_size(stream: pod_streams.PodStream) -> None:
 
 @contextmanager
 def _raw() -> Iterator[None]:
-    """Every key goes to the command, and this terminal is itself again after it."""
+    """Sends every key to the command, and restores this terminal afterwards."""
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
     try:

@@ -1,6 +1,6 @@
-"""`fairway explain`: what can be written in a kind, from the server's own description of it.
+"""`fairway explain`: the fields of a kind, from the server's own schema of it.
 
-Of an object, as in `workload/train`, it says why it waits; see `why`.
+For an object, as in `workload/train`, it says why it waits; see `why`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def explain(*, path: str, recursive: bool, output: str) -> int:
 
 
 def _split(session: Session, path: str) -> tuple[Served, list[str]]:
-    """Kind and fields; a kind may be qualified by its group, which has dots as well."""
+    """Kind and fields; a kind may be qualified by its group, which also contains dots."""
     parts = path.split(".")
     catalogue = session.client.catalogue()
     for size in range(len(parts), 0, -1):
@@ -130,7 +130,7 @@ def _fields(
             (" -required-" if name in required else "", "yellow"),
         )
         if recursive:
-            # A schema that contains itself is shown once.
+            # A recursive schema is shown once.
             if kind.endswith("Object") or kind not in seen:
                 yield from _fields(document, field, indent + 2, True, seen | {kind})
             continue
@@ -141,7 +141,7 @@ def _fields(
 
 
 def _limits(schema: Object) -> str:
-    """What the value must be, beyond its type."""
+    """The limits of a value, beyond its type."""
     said = []
     if values := schema.get("enum"):
         said.append(f"One of: {', '.join(map(str, values))}.")

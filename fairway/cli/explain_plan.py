@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def show(facts: Facts, key: str, output: str) -> int:
     """Prints the explanation of one workload: a sentence and its reasons, or JSON."""
-    # The core is much larger than the client; only this command pays for it.
+    # The core is much larger than the client; only this command loads it.
     from fairway.api.reasons import sentence as reason_sentence  # noqa: PLC0415 - as above
     from fairway.core.explain.explain import explain, sentence  # noqa: PLC0415 - as above
 

@@ -1,7 +1,7 @@
 """`fairway export`: objects as YAML that can be applied again, here or on another server.
 
-What the server made (identifiers, versions, times, status) is left out; so are objects that
-another object makes again by itself, and what every server makes at its start.
+Fields set by the server (identifiers, versions, times, status) are left out. So are objects that
+another object creates again, and objects that every server creates at startup.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXAMPLES = """
     fairway export queues,flavors           two kinds
     fairway export -n team-a > team-a.yaml  one namespace
 """
-# Written by the machinery for the moment, or by the server at its start.
+# Transient objects of the controllers, or objects that the server creates at startup.
 PASSING = {
     "events",
     "leases.coordination.k8s.io",
@@ -103,7 +103,7 @@ def clean(obj: Object) -> Object:
 
 
 def _unbound(obj: Object) -> Object:
-    """Without what ties an object to this very server, and would be refused by another."""
+    """Removes what binds an object to this server, and would be refused by another."""
     spec = dict(obj.get("spec") or {})
     match obj["kind"]:
         case "Namespace":
@@ -124,7 +124,7 @@ def _unbound(obj: Object) -> Object:
 
 
 def _without_tracking(template: Object) -> Object:
-    """A job's pods are told apart by labels that the server puts into its template."""
+    """Removes the labels that the server puts into a job's template to select its pods."""
     metadata = dict(template.get("metadata") or {})
     labels: dict[str, str] = metadata.pop("labels", None) or {}
     kept = {
@@ -139,7 +139,7 @@ def _without_tracking(template: Object) -> Object:
 
 
 def is_ours(obj: Object) -> bool:
-    """Whether a person made it; not a controller, nor the server at its start."""
+    """Whether a person made it, not a controller, nor the server at startup."""
     metadata = obj["metadata"]
     owners = metadata.get("ownerReferences") or ()
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}

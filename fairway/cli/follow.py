@@ -1,8 +1,8 @@
-"""Following workloads to their end: what each does, in a line that changes; and what it prints.
+"""Follows workloads to their end: the state of each, in a line that updates; and their output.
 
-On a terminal there is one line for each workload, redrawn in place below the output; elsewhere a
-line is written whenever something changed. Both go to the standard error stream, so that the
-standard output is the programs' own.
+On a terminal there is one line per workload, redrawn in place below the output; elsewhere a line is
+written at each change. Both go to standard error, so that standard output has only the programs'
+own output.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from fairway.client.errors import ConnectionFailed
 from fairway.client.wire import Object, Scope
 
 WHY_FIRST_SECONDS = 0.3
-WHY_SECONDS = 5.0  # how often one that waits is asked why
-ANSWER_SECONDS = 1.0  # for which the end waits for an answer that nobody needs any more
-DRAIN_SECONDS = 10.0  # for which output may still come after the end
+WHY_SECONDS = 5.0  # how often to ask why a workload waits
+ANSWER_SECONDS = 1.0  # how long to wait at the end for an unneeded answer
+DRAIN_SECONDS = 10.0  # how long output may still arrive after the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
     """How workloads are followed."""
 
-    seconds: float | None = None  # no longer than this
+    seconds: float | None = None  # maximum time
     with_logs: bool = False
     is_quiet: bool = False
 
 
 @dataclass(slots=True)
 class ProgressLines:
-    """The last that is known of each workload, shown as it changes."""
+    """The latest known state of each workload, shown as it changes."""
 
     is_quiet: bool = False
     _lines: dict[str, Text] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class ProgressLines:
         self.settle()
 
     def settle(self) -> None:
-        """From now on lines are written below each other, since output comes between them."""
+        """Writes lines below each other from now on, because output comes between them."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -102,7 +102,7 @@ class Followed:
         self._question: asyncio.Future[str] | None = None
 
     async def to_its_end(self) -> Object:
-        """The workload once it is over, and its output copied."""
+        """The workload once it is over, with its output copied."""
         asking = asyncio.ensure_future(self._keep_telling())
         try:
             async with aclosing(self._changes()) as changes:
@@ -120,7 +120,7 @@ class Followed:
         raise Failure(f"{self._name} was deleted")
 
     def _take(self, workload: Object) -> None:
-        """Takes note of a change: says it, and begins to copy output once there may be some."""
+        """Shows a change, and begins to copy output once there may be some."""
         self._last = workload
         phase = workloads.phase_of(workload)
         if self._wish.with_logs and phase in workloads.STARTED:
@@ -129,7 +129,7 @@ class Followed:
             self._board.tell(workload)
 
     async def _changes(self) -> AsyncGenerator[Object, None]:
-        """The workload now and whenever it changes; ends when it is gone."""
+        """The workload now and at each change; ends when it is deleted."""
         scope = Scope(namespace=self._namespace, fields=f"metadata.name={self._name}")
         is_seen = False
         async with aclosing(self._client.watch(WORKLOADS, scope=scope)) as events:
@@ -144,7 +144,7 @@ class Followed:
                     yield event.object
 
     async def _keep_telling(self) -> None:
-        """Says why it waits, for as long as it does, and how long it has run."""
+        """Shows why it waits, as long as it does, and how long it has run."""
         await asyncio.sleep(WHY_FIRST_SECONDS)  # most start at once
         asked_at, why = float("-inf"), ""
         while True:
@@ -158,7 +158,7 @@ class Followed:
             await asyncio.sleep(1.0)
 
     async def _ask_why(self) -> str:
-        """Asks, and is not given up in the middle: a connection half made cannot be closed well."""
+        """Asks why, shielded from cancellation: a half-open connection cannot be closed cleanly."""
         self._question = asyncio.ensure_future(self._why())
         return await asyncio.shield(self._question)
 
@@ -178,9 +178,9 @@ class Followed:
             self._copying[attempt] = asyncio.ensure_future(copy(source, follow=True))
 
     async def _drain(self) -> None:
-        """Gives output that is still on its way the time to come."""
+        """Waits for output that is still in flight."""
         if self._copying:
-            # A service writes for as long as it runs, and so does its output come.
+            # A service writes output as long as it runs.
             patience = DRAIN_SECONDS if workloads.is_over(self._last) else None
             _, late = await asyncio.wait(self._copying.values(), timeout=patience)
             for task in late:

@@ -1,4 +1,4 @@
-"""`fairway port-forward`: a port here that leads to one of a pod."""
+"""`fairway port-forward`: forwards a local port to a port of a pod."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PORT_MOST = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A port here and one there."""
+    """A local port and a remote one."""
 
     here: int  # 0: any free one
     there: int
@@ -108,7 +108,7 @@ async def _listen(doors: list[_Door], address: str) -> None:
 
 
 class _Door:
-    """One port here, and the connections that go through it."""
+    """One local port, and its connections."""
 
     def __init__(
         self, client: AsyncClient, name: str, namespace: str, place: dict[str, str], way: Way
@@ -124,7 +124,7 @@ class _Door:
         await end(list(self._passing))
 
     async def enter(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Somebody connects here."""
+        """Handles a local connection."""
         task = asyncio.current_task()
         assert task is not None
         if len(self._passing) >= _CONNECTIONS_MOST:
@@ -137,9 +137,9 @@ class _Door:
         except (ApiError, ClientError, Failure) as error:
             say(f"error: port {self.way.there}: {getattr(error, 'message', error)}")
         except ConnectionError:
-            pass  # whoever connected here has gone
+            pass  # the local client has disconnected
         except asyncio.CancelledError:
-            pass  # all of it ends
+            pass  # everything is being stopped
         finally:
             self._passing.discard(task)
             writer.close()
@@ -158,7 +158,7 @@ class _Door:
 
 
 async def _send(reader: asyncio.StreamReader, stream: pod_streams.PodStream) -> None:
-    with suppress(ConnectionError):  # the other way tells how it ended
+    with suppress(ConnectionError):  # the receiving side reports how it ended
         while content := await reader.read(_READ_BYTES):
             await stream.send(Channel.INPUT, content)
         await stream.end(Channel.INPUT)

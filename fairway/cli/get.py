@@ -31,7 +31,7 @@ EXAMPLES = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the user asked to see of the targets."""
+    """What the user wants to see of the targets."""
 
     form: str
     scope: Scope
@@ -132,11 +132,11 @@ def _show_tables(session: Session, targets: list[Target], wish: Wish, ignore: bo
 def _table(
     session: Session, targets: list[Target], wish: Wish, ignore: bool
 ) -> tuple[Object, bool]:
-    """One table of several targets of a kind; and whether some could not be had."""
+    """One table for several targets of a kind; and whether some could not be read."""
     served = targets[0].served
     if not targets[0].name:
         scope = _scope(targets[0], wish)
-        # To order by any field, the rows must bring their objects whole.
+        # Sorting by any field needs the whole objects in the rows.
         return session.client.table(served, scope=scope, with_objects=bool(wish.sort_by)), False
     whole: Object = {}
     failed = False
@@ -190,7 +190,7 @@ def _print_objects(session: Session, objects: list[Object], wish: Wish, *, is_si
 
 
 def _watch(session: Session, targets: list[Target], wish: Wish) -> int:
-    """Lists, then follows; lists again when the server no longer knows where we were."""
+    """Lists, then watches; lists again when the resource version has expired."""
     if len(targets) != 1:
         raise Failure("only one kind, or one object, can be watched at a time")
     target = targets[0]
@@ -210,7 +210,7 @@ def _watch(session: Session, targets: list[Target], wish: Wish) -> int:
 
 
 def _watch_table(session: Session, served: Served, scope: Scope, wish: Wish) -> NoReturn:
-    """Rows as they change; all of them again when the server forgot where we were."""
+    """Rows as they change; all of them again when the resource version has expired."""
     view = replace(wish.view, with_namespace=served.namespaced and scope.namespace is None)
     printer = render_table.Printer()
     with_headings = wish.with_headings
@@ -220,7 +220,7 @@ def _watch_table(session: Session, served: Served, scope: Scope, wish: Wish) -> 
         columns = table["columnDefinitions"]
         try:
             for rows in _tables(session, served, scope, table, version):
-                # Only the first table of a watch says its columns.
+                # Only the first table of a watch has column definitions.
                 columns = rows.get("columnDefinitions") or columns
                 grid = server_tables.grid({**rows, "columnDefinitions": columns}, view)
                 printer.show(grid, with_headings=with_headings)
@@ -232,7 +232,7 @@ def _watch_table(session: Session, served: Served, scope: Scope, wish: Wish) -> 
 def _tables(
     session: Session, served: Served, scope: Scope, first: Object, version: str
 ) -> Iterator[Object]:
-    """The first table, then one for each change; those without rows are left out."""
+    """The first table, then one for each change; tables without rows are left out."""
     if first.get("rows"):
         yield first
     for event in session.client.watch(served, scope=scope, resource_version=version, as_table=True):
@@ -250,7 +250,7 @@ def _sort_rows(table: Object, path: str) -> None:
 
 
 def _sort_key(obj: Object, path: str) -> tuple[int, float, str]:
-    """Numbers by size, then texts by the alphabet, then objects that lack the field."""
+    """Numbers by size, then strings alphabetically, then objects that lack the field."""
     try:
         matches = jsonpath.find(path, obj)
     except jsonpath.PathError as error:

@@ -1,4 +1,4 @@
-"""`fairway history`: what was decided, when, and at whose expense."""
+"""`fairway history`: what was decided and when, and what was preempted for it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _row(now: float, step: Object) -> list[str]:
 
 
 def _describe(step: Object) -> tuple[str, str]:
-    """Where a step takes place, and what there is to say of it."""
+    """The place of a step, and its description."""
     reasons = "; ".join(str(reason["message"]) for reason in step.get("reasons") or ())
     placements = step.get("placements") or ()
     clusters = ", ".join(placement["cluster"] or "-" for placement in placements)
@@ -131,7 +131,7 @@ def _show_attempts(workload: Object, *, with_headings: bool) -> None:
 
 
 def _resume(past: Sequence[Object], at: int, status: Object) -> str:
-    """When the attempt after one began."""
+    """When the attempt after this one began."""
     if at + 1 < len(past):
         return str(past[at + 1].get("startedAt") or "")
     claim = status.get("claim") or {}
@@ -139,7 +139,7 @@ def _resume(past: Sequence[Object], at: int, status: Object) -> str:
 
 
 def _for_whom(by: Object) -> str:
-    """Whom it gave way to; of a workload of another team, how urgent that is."""
+    """The workload that preempted it; for one of another team, only its queue and priority."""
     if by.get("name"):
         return f"for {by.get('namespace', '')}/{by['name']}"
     queue = f" in queue {by['queue']}" if by.get("queue") else ""
@@ -148,7 +148,7 @@ def _for_whom(by: Object) -> str:
 
 
 def _attempt(entry: Object, resumed: str) -> list[str]:
-    """One attempt, with the receipt of one that was preempted."""
+    """One attempt; if it was preempted, with the cause and the lost work."""
     said = []
     if by := entry.get("preemptedBy"):
         said.append(_for_whom(by))

@@ -10,7 +10,7 @@ _NANOS = 1_000_000_000
 
 
 def gpus_of(workload: Object) -> float:
-    """The accelerators of all pods that it holds, also where it leaves; asked for, if it waits."""
+    """The accelerators of all pods in its claim, and in placements that it is leaving."""
     status = status_of(workload)
     placements = [*((status.get("claim") or {}).get("placements") or ())]
     placements += status.get("releasing") or ()

@@ -1,4 +1,4 @@
-"""`fairway install`: what puts a hub on a Kubernetes cluster, or makes one a member, as YAML."""
+"""`fairway install`: the YAML that makes a Kubernetes cluster a hub, or a member."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`fairway join`: adds a cluster to the fleet, by push or by pull.
 
 By push, the cluster named by --context gets an account for the hub, and the hub gets a kubeconfig
-of it. By pull, the hub makes a place and this prints the one command to run there.
+for it. By pull, the hub creates the Cluster, and this prints the one command to run there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TURNS = {"Observe": "look and touch nothing", "Shadow": "look, and say what it 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the options ask for."""
+    """What the options request."""
 
     name: str
     mode: str
@@ -158,7 +158,7 @@ def join(  # noqa: PLR0913 - one argument for each option
 
 
 def _member(session: Session) -> Access:
-    """The cluster that joins; it must be named, since the usual one is the hub."""
+    """The cluster that joins; it must be named, because the default context is the hub."""
     from fairway.hub.on_kubernetes import OnKubernetes, access_to  # noqa: PLC0415 - starts fast
 
     if not session.kubeconfig and not session.context:

@@ -1,4 +1,4 @@
-"""`fairway logs`: what the pods of a workload print."""
+"""`fairway logs`: the output of a workload's pods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXAMPLES = """
 
 
 class _Started:
-    """It has a program that may have written something."""
+    """A program has started, so there may be output."""
 
     def reached(self, obj: Object | None) -> bool:
         if obj is None:

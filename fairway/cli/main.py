@@ -1,7 +1,7 @@
 """The entry point: runs a command and turns every failure into one readable line.
 
-Nothing here may show a traceback to a person; a fault of ours is reported as such, with the way
-to see more.
+Nothing here may show a traceback to a person; a bug of ours is reported as such, with the way to
+see more.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Runs `fairway` with arguments; gives the exit code."""
+    """Runs `fairway` with arguments; returns the exit code."""
     session = Session()
     try:
         code = root.main(
@@ -70,7 +70,7 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
-        # Whoever read our output had enough; Python must not complain when it flushes.
+        # The reader of our output has closed it; Python must not complain when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:

@@ -1,6 +1,6 @@
-"""Objects from files, folders and the standard input.
+"""Reads objects from files, folders and the standard input.
 
-The text is read by `fairway.api.documents`; here are only the places it comes from.
+The text is parsed by `fairway.api.documents`; here are only its sources.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fairway.cli.session import Failure
 from fairway.client.wire import Object
 
 SUFFIXES = {".yaml", ".yml", ".json"}
-# The annotation of a list by which a snapshot says when it was taken, in JSON and in YAML.
+# The annotation of a list that gives the time of a snapshot, in JSON and in YAML.
 _NOW = re.compile(rb"""fairway\.dev/now["']?:\s*["']?(\d+(?:\.\d+)?)\b""")
 
 
@@ -28,7 +28,7 @@ def read_files(names: Sequence[str], *, recursive: bool = False) -> list[Object]
 def read_snapshot(
     names: Sequence[str], *, recursive: bool = False
 ) -> tuple[list[Object], float | None]:
-    """All objects of files and folders, and the moment at which they were so, if one says it."""
+    """All objects of files and folders, and the time of the snapshot, if one gives it."""
     objects: list[Object] = []
     moment: float | None = None
     for content, source in _contents(names, recursive):
@@ -41,8 +41,8 @@ def read_snapshot(
 
 
 def apply_edits(objects: Sequence[Object], name: str, moment: float) -> list[Object]:
-    """Objects with the change that a file says; the same as a hub's what-if makes of it."""
-    # The hub's rooms are much larger than the client; only who changes something pays for them.
+    """Objects with the change that a file describes, applied as a hub's what-if would."""
+    # The hub's rooms are much larger than the client; they are loaded only for a change.
     from fairway.controllers.whatif.edits import apply_change, read_change  # noqa: PLC0415 - as above
 
     for content, source in _contents([name], recursive=False):
@@ -54,7 +54,7 @@ def apply_edits(objects: Sequence[Object], name: str, moment: float) -> list[Obj
 
 
 def _contents(names: Sequence[str], recursive: bool) -> Iterator[tuple[bytes, str]]:
-    """What the files hold, and what they are called."""
+    """The content of the files, and their names."""
     for name in names:
         if name == "-":
             yield sys.stdin.buffer.read(), "standard input"
@@ -70,7 +70,7 @@ def _contents(names: Sequence[str], recursive: bool) -> Iterator[tuple[bytes, st
 
 
 def parse(text: str | bytes, source: str) -> list[Object]:
-    """All objects of a text."""
+    """Parses all objects of a text."""
     try:
         return [document.value for document in read_documents(text, source)]
     except ManifestError as error:

@@ -44,7 +44,7 @@ _CHANGE = re.compile(r"(?P<key>[^=/]+(?:/[^=/]+)?)(?:=(?P<value>.*)|(?P<gone>-))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marking:
-    """What to do to the labels, or annotations, of which objects."""
+    """Changes to the labels, or annotations, of some objects."""
 
     field: str
     past: str
@@ -54,7 +54,7 @@ class Marking:
 
 
 def _marker(field: str, past: str, examples: str) -> click.Command:
-    """The command that changes labels, or annotations."""
+    """Makes the command that changes labels, or annotations."""
 
     @click.argument(
         "words", nargs=-1, metavar="KIND NAME... KEY=VALUE...", shell_complete=complete_targets
@@ -158,7 +158,7 @@ def _choose(
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], dict[str, str | None]]:
-    """The words that name objects, and those that name changes."""
+    """Splits words into those that name objects, and those that are changes."""
     objects = [word for word in words if "=" not in word and not word.endswith("-")]
     changes: dict[str, str | None] = {}
     for word in words:
@@ -221,7 +221,7 @@ def _patch(
     subresource: str,
     is_dry: bool,
 ) -> Object:
-    """Tries the forms in turn: kinds that are defined by users know no strategic merge."""
+    """Tries the patch types in turn: custom kinds do not support strategic merge."""
     for form in forms[:-1]:
         try:
             return _patch(session, target, body, [form], subresource, is_dry)

@@ -1,4 +1,4 @@
-"""Moments and stretches of time for people, in their own time zone."""
+"""Times and durations for people, in their own time zone."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fairway.clock import parse_timestamp
 
 
 def clock(moment: float, now: float) -> str:
-    """`14:05`, with the date where it is another day."""
+    """`14:05`, with the date if it is another day."""
     at, today = _local(moment), _local(now)
     return at.strftime("%H:%M" if at.date() == today.date() else "%Y-%m-%d %H:%M")
 
 
 def stamp(moment: float | str | None) -> str:
-    """`2026-05-01 14:05:09`; empty for a moment that has not been."""
+    """`2026-05-01 14:05:09`; empty if there is none."""
     if moment is None or moment == "":
         return ""
     seconds = parse_timestamp(moment) if isinstance(moment, str) else float(moment)
@@ -27,7 +27,7 @@ def margin(seconds: float) -> str:
 
 
 def between(start: str | None, end: str | None) -> str:
-    """How long from one timestamp to another."""
+    """The duration between two timestamps."""
     if not start or not end:
         return ""
     return ages.span(parse_timestamp(end) - parse_timestamp(start))

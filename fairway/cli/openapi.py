@@ -1,6 +1,6 @@
-"""Finding one field in a server's OpenAPI v3 document.
+"""Finds one field in a server's OpenAPI v3 document.
 
-References are followed as they are met, and kept in mind, since schemas may contain themselves.
+References are resolved as they are met, and remembered, because schemas may be recursive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Document:
         return None
 
     def resolve(self, schema: Object) -> Object:
-        """A schema with its reference followed; its own description wins."""
+        """A schema with its reference resolved; its own description wins."""
         target = schema
         parts: list[Object] = schema.get("allOf") or []
         if len(parts) == 1:
@@ -62,7 +62,7 @@ class Document:
         return list(inner.get("required") or ())
 
     def type_name(self, schema: Object) -> str:
-        """A type as people say it: string, []Container, map[string]string."""
+        """A type in readable form: string, []Container, map[string]string."""
         whole = self.resolve(schema)
         if "items" in whole:
             return f"[]{self.type_name(whole['items'])}"

@@ -1,8 +1,8 @@
-"""Small interventions: holding, draining, suspending, cancelling, and another place in the line.
+"""Small interventions: hold, drain, suspend, cancel, and change queue or priority.
 
-Each changes one field of one object, as anybody could with `fairway patch`; here they have the
-names that people look for. A workload that stands for a native object gets its queue and its
-priority from that object, so they are changed there, where they last.
+Each changes one field of one object, as `fairway patch` could; here they have the names that people
+look for. A workload of a native object gets its queue and its priority from that object, so they
+are changed there, where the change persists.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CLUSTERS = "clusters.fairway.dev"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of one object, and the word for it."""
+    """A change of one object, and the word that reports it."""
 
     target: Target
     spec: dict[str, Any]
@@ -46,7 +46,7 @@ class Change:
 
 
 def _make(session: Session, change: Change) -> None:
-    """Makes a change, and says whether there was anything to change."""
+    """Makes a change, and reports whether there was anything to change."""
     target, client = change.target, session.client
     before = client.get(target.served, target.name, namespace=target.namespace)
     spec = before.get("spec") or {}
@@ -82,7 +82,7 @@ def _clusters(session: Session, names: tuple[str, ...]) -> list[Target]:
 
 
 def _cluster_switch(hold: str, past: str, examples: str, purpose: str) -> click.Command:
-    """The command that sets what clusters hold back."""
+    """Makes the command that sets the hold of clusters."""
 
     @_cluster_names
     @options.dry_run
@@ -171,7 +171,7 @@ def release(*, words: tuple[str, ...], dry_run: str) -> int:
 
 
 def _holdable(session: Session, words: tuple[str, ...]) -> list[Target]:
-    """What has a hold: our own objects, or the workload of a native one."""
+    """Objects that can be held: our own, or the workload of a native one."""
     targets = []
     for target in parse(session, words):
         if not target.name:
@@ -198,7 +198,7 @@ def _workload(session: Session, word: str) -> Target:
 
 
 def _workload_switch(hold: str, past: str, examples: str, purpose: str) -> click.Command:
-    """The command that stops workloads for a while, or lets them go on."""
+    """Makes the command that suspends workloads, or resumes them."""
 
     @_workload_words
     @options.dry_run
@@ -300,7 +300,7 @@ def move(*, word: str, queue: str, dry_run: str) -> int:
 def _mark_source(
     session: Session, workload: Object, labels: dict[str, str], past: str, is_dry: bool
 ) -> bool:
-    """Says it on the native object, if the workload stands for one that is there."""
+    """Changes the labels of the workload's native object, if it exists."""
     source = workload["spec"].get("source")
     if not source:
         return False
@@ -337,7 +337,7 @@ def unpause() -> int:
 
 
 def _set_fleet(spec: Object) -> None:
-    """Changes the fleet; a hub whose settings were never written gets them."""
+    """Changes the fleet; creates it if the hub has none yet."""
     client = current().client
     try:
         client.patch(FLEETS, "fleet", {"spec": spec})

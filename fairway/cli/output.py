@@ -1,8 +1,8 @@
-"""Output of a workload's pods, copied to the standard output.
+"""Copies the output of a workload's pods to the standard output.
 
-Lines of several pods are kept whole and begin with their pod's name, as `kubectl logs --prefix`
-has it, and with its cluster where there are several. Which pods there are follows from the
-workload's own objects in each cluster, where those may be read; else the hub chooses one in each.
+Lines of several pods are kept whole and begin with their pod's name, as with `kubectl logs
+--prefix`, and with its cluster if there are several. The pods are derived from the workload's own
+objects in each cluster, if those can be read; else the hub chooses one pod in each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairway.client.errors import ConnectionFailed
 from fairway.client.wire import Object
 
 WORKS = "works.fairway.dev"
-BEGIN_SECONDS = 0.2  # between tries to read a pod that has not begun to write
+BEGIN_SECONDS = 0.2  # between attempts to read a pod that has no output yet
 FOLLOWED_MOST = 64  # pods whose output is followed at a time
 
 
@@ -35,8 +35,8 @@ class Source:
     cluster: str = ""
     pod: str = ""
     is_every_pod: bool = True
-    has_prefix: bool | None = None  # None: where there are several pods
-    query: dict[str, str] = field(default_factory=dict)  # further parts of the question
+    has_prefix: bool | None = None  # None: if there are several pods
+    query: dict[str, str] = field(default_factory=dict)  # further query parameters
 
     @property
     def namespace(self) -> str:
@@ -56,7 +56,7 @@ class PodAt:
 
 
 async def copy(source: Source, *, follow: bool) -> None:
-    """Copies output until it ends; at once, unless it is followed."""
+    """Copies output until it ends; without `follow`, only what exists now."""
     pods = await pods_of(source)
     has_prefix = len(pods) > 1 if source.has_prefix is None else source.has_prefix
     has_cluster = len({pod.cluster for pod in pods}) > 1
@@ -95,7 +95,7 @@ async def pods_of(source: Source) -> list[PodAt]:
 
 
 def _clusters(workload: Object) -> list[str]:
-    """Where it is; else where it was last."""
+    """Its current clusters; else its last ones."""
     clusters = workloads.clusters_of(workload)
     history = workloads.status_of(workload).get("history") or ()
     if not clusters and history:
@@ -104,7 +104,7 @@ def _clusters(workload: Object) -> list[str]:
 
 
 async def _names(source: Source, cluster: str) -> list[str]:
-    """The pods that the workload's objects in a cluster make."""
+    """The pods that the workload's objects in a cluster create."""
     from fairway.kinds.registry import built_in  # noqa: PLC0415 - seldom wanted
 
     name = work_name(source.namespace, workloads.name_of(source.workload))
@@ -122,7 +122,7 @@ async def _names(source: Source, cluster: str) -> list[str]:
 
 
 async def _copy_pod(source: Source, where: PodAt, *, called: str, follow: bool) -> None:
-    """Copies the output of one pod; its lines begin with what it is called, if anything."""
+    """Copies the output of one pod; each line begins with its label, if any."""
     query = {**source.query}
     if where.cluster:
         query["cluster"] = where.cluster
@@ -145,7 +145,7 @@ async def _copy_pod(source: Source, where: PodAt, *, called: str, follow: bool) 
                 "the output was cut: the hub, or its stream to the cluster, is lost"
             ) from (error)
         except NotFound:
-            # It may have a place already, and not have begun there.
+            # It may be placed already, but not started there.
             if not follow or workloads.is_over(source.workload):
                 raise
             await asyncio.sleep(BEGIN_SECONDS)

@@ -1,4 +1,4 @@
-"""How a queue stood over the last hours, as lines of small bars."""
+"""The history of a queue over the last hours, as lines of small bars."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Line = Sequence[float | None]
 
 
 def read(session: Session, queue: str, seconds: float) -> Object:
-    """What the hub has kept of a queue."""
+    """The hub's recorded history of a queue."""
     query = {
         "series": "queues",
         "name": queue,
@@ -40,13 +40,13 @@ def read(session: Session, queue: str, seconds: float) -> Object:
 
 
 def title(body: Object) -> str:
-    """`research, 48 steps of 15m, until now; a blank is a time in which nobody looked`."""
+    """Such as `research, 48 steps of 15m, the last is now`."""
     step, count = float(body["step"]), len(body["times"])
     return f"{body['found'][0]['name']}, {count} steps of {span(step)}, the last is now"
 
 
 def grid(body: Object) -> Grid:
-    """A line for each number of the queue and of its flavors."""
+    """A row for each number of the queue and of its flavors."""
     item = body["found"][0]
     rows = [_row(word, item["values"][field]) for field, word in _OF_QUEUE.items()]
     for part in item["parts"]:
@@ -66,7 +66,7 @@ def _row(what: str, line: Line) -> list[str]:
 
 
 def bars(line: Line) -> str:
-    """A line as small bars: from nothing to its most; a time in which nobody looked is blank."""
+    """A line of small bars, scaled from zero to its maximum; times without data are blank."""
     most = max((number for number in line if number is not None), default=0)
     return "".join(
         _GAP

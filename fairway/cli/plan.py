@@ -1,4 +1,4 @@
-"""`fairway plan`: what would Fairway do with this fleet, these queues and these workloads, and why?
+"""`fairway plan`: what Fairway would do with this fleet, these queues and these workloads, and why.
 
 Offline: files in, a plan out, by the same function that a hub uses. Nothing is changed anywhere.
 """
@@ -76,7 +76,7 @@ def plan(
     clusters bring their capacity as a ClusterReport or as simulated node pools; without any
     cluster, quota alone decides.
     """
-    # The core is much larger than the client; only this command pays for it.
+    # The core is much larger than the client; only this command loads it.
     from fairway.core.cycle import plan as make_plan  # noqa: PLC0415 - as above
     from fairway.core.explain.shortfalls import with_shortfalls  # noqa: PLC0415 - as above
     from fairway.core.snapshot import Snapshot  # noqa: PLC0415 - as above

@@ -15,7 +15,7 @@ from fairway.client.wire import Query
 from fairway.sockets import WebSocket
 
 PROTOCOL = "v5.channel.k8s.io"
-END_OF = 255  # the channel that is named next has ended
+END_OF = 255  # the channel named next has ended
 
 
 class PodStream:
@@ -31,9 +31,9 @@ class PodStream:
         await self._socket.send(bytes((END_OF, channel)))
 
     async def receive(self) -> tuple[int, bytes]:
-        """The next bytes and their channel; no bytes: the end of the channel.
+        """The next bytes and their channel; empty bytes mean the end of the channel.
 
-        The last is of the channel STATUS.
+        The last message is on the channel STATUS.
         """
         while (message := await self._socket.receive()) is not None:
             if len(message) == 2 and message[0] == END_OF:
@@ -55,13 +55,13 @@ async def open_stream(
 
 
 def where(pod: str, container: str, cluster: str) -> dict[str, str]:
-    """Which pod, as parameters."""
+    """A pod as query parameters."""
     given = {"pod": pod, "container": container, "cluster": cluster}
     return {key: value for key, value in given.items() if value}
 
 
 def exit_code(content: bytes) -> int:
-    """How it ended: a command's exit code; a refusal is raised."""
+    """The exit code of the command; a refusal is raised."""
     status: Any = msgspec.json.decode(content)
     if status.get("status") == "Success":
         return 0

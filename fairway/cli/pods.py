@@ -47,7 +47,7 @@ def pods(*, word: str, cluster: str, output: str, no_headers: bool) -> int:
 
 
 def _ask(session: Session, workload: Object, cluster: str) -> Object:
-    """All pages in one; clusters as the first page tells of them."""
+    """All pages in one; the clusters are those of the first page."""
     result: Object = {"clusters": [], "pods": []}
     query = {"limit": str(PAGE)} | ({"cluster": cluster} if cluster else {})
     name, namespace = workloads.name_of(workload), workload["metadata"]["namespace"]

@@ -1,4 +1,4 @@
-"""`fairway queue`: how queues stand, and who is next."""
+"""`fairway queue`: the state of queues, and which workloads are next."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _show_past(name: str, seconds: float, output: str, *, with_headings: bool) -
 
 
 def _show_line(entry: Object) -> None:
-    """Who waits in the queue itself, in order."""
+    """The workloads that wait in the queue itself, in order."""
     heads = entry.get("heads") or ()
     if heads:
         terminal.write(["", f"Next in {entry['queue']}:"])

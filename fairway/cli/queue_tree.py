@@ -1,4 +1,4 @@
-"""Queues as a tree: what each owns, uses, borrows and lends, and who is next."""
+"""Queues as a tree: what each owns, uses, borrows and lends, and which workload is next."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ HEADINGS = [
     "LENT",
     "NEXT",
 ]
-_BLANK = " "  # a cell that continues the one above it, rather than one without a value
+_BLANK = " "  # a cell that continues the one above it, unlike an empty one
 
 
 def read(session: Session) -> list[Object]:
-    """How all queues stand, parents first."""
+    """The state of all queues, parents first."""
     answer = session.client.ask("fleets.fairway.dev", "fleet", "standing")
     return list(answer.get("queues") or ())
 
 
 def below(queues: Sequence[Object], name: str) -> list[Object]:
-    """A queue with all that is below it; parents first."""
+    """A queue with all queues below it; parents first."""
     if not any(queue["queue"] == name for queue in queues):
         known = ", ".join(sorted(queue["queue"] for queue in queues)[:8])
         raise Failure(f"there is no queue {name}" + (f" (there are: {known})" if known else ""))
@@ -44,7 +44,7 @@ def below(queues: Sequence[Object], name: str) -> list[Object]:
 
 
 def grid(queues: Sequence[Object], *, is_wide: bool = False) -> Grid:
-    """The tree as a table: a row for each queue, and further ones for further flavors."""
+    """The tree as a table: a row for each queue, and further rows for further flavors."""
     rows = []
     for drawn, rest, value in _walk(queues):
         holdings = _holdings(value, is_wide) or [{}]
@@ -55,7 +55,7 @@ def grid(queues: Sequence[Object], *, is_wide: bool = False) -> Grid:
 
 
 def _walk(queues: Sequence[Object]) -> Iterator[tuple[str, str, Object]]:
-    """Each queue with its name in the tree, and what stands in the lines below its name."""
+    """Each queue with its name as drawn in the tree, and the drawing of the lines below it."""
     names = {queue["queue"] for queue in queues}
     children: dict[str, list[Object]] = {}
     for queue in queues:
@@ -81,7 +81,7 @@ def _branches(
 
 
 def _holdings(entry: Object, is_wide: bool) -> list[Object]:
-    """Of accelerators, unless there are none or all is asked for."""
+    """Holdings of accelerators; all holdings if there are none, or if wide."""
     holdings = list(entry.get("holdings") or ())
     accelerators = [each for each in holdings if is_accelerator(each["resource"])]
     return holdings if is_wide else accelerators or holdings
@@ -96,7 +96,7 @@ def _more(rest: str) -> list[str]:
 
 
 def share(entry: Object) -> str:
-    """The weighted dominant share; of a root there is none to compare with."""
+    """The weighted dominant share; None is infinite."""
     thousandths = entry.get("share")
     return "∞" if thousandths is None else f"{thousandths / 1000:.2f}"
 

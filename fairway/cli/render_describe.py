@@ -1,7 +1,7 @@
-"""One object in full, for people: what it is, what was asked, how it stands, what happened.
+"""One object in full, for people: what it is, its spec, its status, its events.
 
-Works for every kind: the specification is shown as the tree it is, conditions and events as
-tables. Secrets show how long their values are, never what they are.
+Works for every kind: the spec is shown as a tree, conditions and events as tables. Secrets show the
+length of their values, never the values.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def to_json(value: Any) -> str:
 
 
 def in_order(obj: Object) -> Object:
-    """The same object with its parts where people look for them."""
+    """The same object with its fields in the order that people expect."""
     first = ("apiVersion", "kind", "metadata", "spec")
     head = {key: obj[key] for key in first if key in obj}
     tail = {key: value for key, value in obj.items() if key not in first and key != "status"}
@@ -26,7 +26,7 @@ def in_order(obj: Object) -> Object:
 
 
 def without_managed_fields(obj: Object) -> Object:
-    """Who owns which field is long and seldom what a reader looks for."""
+    """Removes managedFields, which are long and seldom what a reader looks for."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return obj
@@ -35,7 +35,7 @@ def without_managed_fields(obj: Object) -> Object:
 
 
 def to_documents(objects: Sequence[Object]) -> str:
-    """Objects as YAML that can be applied, one after another."""
+    """Objects as YAML documents that can be applied."""
     return "---\n".join(to_yaml(in_order(object_)) for object_ in objects).rstrip("\n")
 
 
@@ -44,7 +44,7 @@ def as_list(objects: list[Object]) -> Object:
 
 
 def render(form: str, objects: list[Object], *, is_single: bool) -> str:
-    """Objects in one of the machine-readable forms; one that was named stands alone."""
+    """Objects in a machine-readable format; a single named object is not put in a list."""
     shown = [in_order(obj) for obj in objects]
     whole: Object = shown[0] if is_single and len(shown) == 1 else as_list(shown)
     if form == "json":

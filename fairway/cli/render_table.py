@@ -1,7 +1,7 @@
 """Tables, laid out once for pipes and terminals alike.
 
-Into a pipe goes what kubectl prints: upper-case headings, columns three spaces apart, nothing cut.
-On a terminal states get colour and symbol, sentences wrap below themselves, and when lines are
+In a pipe the output is as kubectl's: upper-case headings, columns three spaces apart, nothing cut.
+On a terminal states get a colour and a symbol, and sentences wrap below themselves. If lines are
 still too long, the widest columns are cut with an ellipsis; names and namespaces never are.
 """
 
@@ -20,7 +20,7 @@ FAINT_COLUMNS = {"AGE", "NAMESPACE", "LAST SEEN", "SINCE", "LABELS", "CREATED AT
 WHOLE_COLUMNS = {"NAME", "NAMESPACE", "OBJECT", "CONDITION", "QUEUE", "CLUSTER", "WORKLOAD"}
 SENTENCES = {"MESSAGE", "DESCRIPTION"}
 
-PLAIN_LEAST = 3  # as kubectl has it
+PLAIN_LEAST = 3  # as in kubectl
 SHORTEST = 4
 LEAST_WIDTH = 6
 SENTENCE_WIDTH = 24
@@ -37,14 +37,14 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How wide each column is, and what stands between them."""
+    """The width of each column, and the gap between them."""
 
     widths: Sequence[int]
     gap: str = "   "
 
 
 class Printer:
-    """Prints grids of the same columns, each lined up with those before."""
+    """Prints grids of the same columns, aligned with those before."""
 
     def __init__(self) -> None:
         self._layout: Layout | None = None
@@ -67,7 +67,7 @@ def show(grid: Grid, *, with_headings: bool = True) -> None:
 
 
 def lines(grid: Grid, *, with_headings: bool = True) -> Sequence[Text | str]:
-    """One grid, laid out for where the output goes."""
+    """One grid, laid out for the output's destination."""
     if not terminal.is_rich():
         layout = plain_layout(grid, with_headings=with_headings)
         return plain_lines(grid, layout, with_headings=with_headings)
@@ -77,7 +77,7 @@ def lines(grid: Grid, *, with_headings: bool = True) -> Sequence[Text | str]:
 
 
 def without_empty(grid: Grid, limit: int) -> Grid:
-    """The grid; if it is too wide however it is cut, without columns that say nothing."""
+    """The grid; if it is too wide even when cut, without empty columns."""
     for at in reversed(range(len(grid.headings))):
         layout = rich_layout(grid, limit)
         if _length(layout.widths, layout.gap) <= limit:
@@ -128,11 +128,11 @@ def rich_lines(grid: Grid, layout: Layout, *, with_headings: bool = True) -> lis
 def fit(
     widths: Sequence[int], cells: Sequence[int], headings: Sequence[str], limit: int
 ) -> list[int]:
-    """Widths that sum to at most the limit where that is possible.
+    """Widths that sum to at most the limit if possible.
 
-    First sentences give way, since they go on below themselves; then headings that are longer than
-    their cells, then long cells, widest first; words for states only when nothing else is left,
-    and names never.
+    First sentences shrink, because they wrap below themselves; then headings that are longer than
+    their cells, then long cells, widest first; state words only when nothing else is left, and
+    names never.
     """
     fitted = list(widths)
     by_pass = [
@@ -155,7 +155,7 @@ def fit(
 
 
 def _row_lines(row: Sequence[Text], layout: Layout, *, wraps: bool) -> list[Text]:
-    """A row on one line; sentences in its last column go on below themselves."""
+    """A row on one line; sentences in its last column wrap below themselves."""
     line = Text()
     for cell, size in zip(row[:-1], layout.widths[:-1], strict=True):
         cell.truncate(size, overflow="ellipsis")

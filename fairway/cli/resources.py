@@ -1,4 +1,4 @@
-"""`api-resources` and `crds`: which kinds there are, on a server and in Fairway itself."""
+"""`api-resources` and `crds`: the kinds of a server, and those of Fairway itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairway rollout`: how new versions of services go out, with kubectl's words and conventions."""
+"""`fairway rollout`: rollouts of services, with kubectl's words and conventions."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _template(session: Session, rollout: Rollout, note: RevisionNote) -> Object:
 
 
 def _restore(session: Session, rollout: Rollout, template: Object, *, is_dry: bool) -> None:
-    """Writes a template to the workload, or to the object that it stands for."""
+    """Writes a template to the workload, or to its native object."""
     client, namespace = session.client, rollout.metadata.namespace
     workload = client.get(WORKLOADS, workload_of(rollout), namespace=namespace)
     first, *others = template["manifests"]

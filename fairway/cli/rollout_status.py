@@ -1,4 +1,4 @@
-"""Which Rollout is meant, and how far it is, in kubectl's words where there are any."""
+"""Finds a Rollout, and shows its progress, in kubectl's words where there are any."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WENT_WRONG = ("Paused", "RolledBack", "Failed", "RollingBack")
 
 
 def find(session: Session, word: str) -> Rollout:
-    """The Rollout of a word: its own name, or that of the service it is for."""
+    """The Rollout with this name, or of the service with this name."""
     kind, slash, name = word.rpartition("/")
     if not slash or kind.lower() in _OWN:
         try:
@@ -52,7 +52,7 @@ def _is_for(rollout: Rollout, session: Session, kind: str, name: str) -> bool:
 
 
 def workload_of(rollout: Rollout) -> str:
-    """The name of the workload whose revisions go out."""
+    """The name of the workload that is rolled out."""
     reference = rollout.spec.workload
     if reference.kind == "Workload":
         return reference.name
@@ -60,7 +60,7 @@ def workload_of(rollout: Rollout) -> str:
 
 
 def sentence(rollout: Rollout) -> str:
-    """How far a Rollout is, in one line."""
+    """The progress of a Rollout, in one line."""
     status, name = rollout.status, rollout.metadata.name
     match status.phase:
         case None:
@@ -87,7 +87,7 @@ def _why(status: RolloutStatus) -> str:
 
 
 def outcome(rollout: Rollout, generation: int) -> int | None:
-    """The exit code of a Rollout that is over, or that goes no further by itself; else None."""
+    """The exit code of a Rollout that is over or does not continue by itself; else None."""
     status = rollout.status
     is_old = status.observed_generation < rollout.metadata.generation
     if is_old or status.workload_generation < generation:
@@ -99,7 +99,7 @@ def outcome(rollout: Rollout, generation: int) -> int | None:
 
 
 def follow(session: Session, rollout: Rollout, *, generation: int, seconds: float | None) -> int:
-    """Shows progress until it is over; its exit code. TimeoutError where that takes too long."""
+    """Shows progress until it is over; returns its exit code. TimeoutError if it takes too long."""
     client = session.client
     return client.loop.run(_follow(client.asynchronous, rollout, generation, seconds))
 
@@ -127,7 +127,7 @@ async def _follow(
 
 
 def generation_of(session: Session, rollout: Rollout) -> int:
-    """The generation of the service, which a status must have seen to speak of it."""
+    """The generation of the service, which a current status must have observed."""
     try:
         known = session.client.get(
             WORKLOADS, workload_of(rollout), namespace=rollout.metadata.namespace

@@ -33,7 +33,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
     cls=Command,
     examples=EXAMPLES,
     misuse_code=2,
-    # Options behind the first word of the command are the command's.
+    # Options after the first word of the command belong to the command.
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("command", nargs=-1, metavar="-- COMMAND...", type=click.UNPROCESSED)
@@ -169,11 +169,11 @@ def _attend(session: Session, made: Object, *, is_quiet: bool, removes: bool) ->
 
 
 def _interrupt(session: Session, made: Object) -> int:
-    """Cancels it or leaves it be, as the person says; a second interrupt means cancel."""
+    """Cancels it or lets it run, as the person chooses; a second interrupt means cancel."""
     name = workloads.name_of(made)
     say("")
     try:
-        # Nobody can be asked without a terminal; what was started here then ends here.
+        # Without a terminal there is no one to ask, so what was started here ends here.
         is_ended = not sys.stdin.isatty() or click.confirm(
             f"Cancel {name}?", default=True, err=True
         )
@@ -199,7 +199,7 @@ def _environment(pairs: tuple[str, ...]) -> dict[str, str]:
 
 
 def _folder(session: Session, given: str | None) -> str:
-    """Where it runs; a hub on this machine may run it in this very folder."""
+    """The working directory; a hub on this machine may use the current one."""
     if given is not None:
         return given
     host = urlsplit(session.client.access.server).hostname or ""

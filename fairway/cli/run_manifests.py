@@ -1,8 +1,8 @@
-"""The Workload that `fairway run` makes: a Job, and what several workers need to meet.
+"""The Workload that `fairway run` makes: a Job, and what several workers need to find each other.
 
-Workers are the indexes of one Job; a headless Service gives each a name. So nothing but Kubernetes'
-own kinds is needed anywhere, and the variables that PyTorch, JAX and their launchers read are
-written out.
+Workers are the indexes of one Job; a headless Service gives each a host name. So only Kubernetes'
+own kinds are needed, and the variables that PyTorch, JAX and their launchers read are set
+explicitly.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fairway.client.wire import Object
 from fairway.kinds.job import INDEX
 
 GPU = "nvidia.com/gpu"
-PORT = 29500  # what torch.distributed takes by itself
+PORT = 29500  # the default of torch.distributed
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _NAME_MOST = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is to run, and with how much."""
+    """The program to run, and its resources."""
 
     name: str
     namespace: str
@@ -46,7 +46,7 @@ class Program:
 
 
 def made_name(command: Sequence[str]) -> str:
-    """A name after the program, with an end that nobody else has."""
+    """A name after the program, with a unique suffix."""
     stem = PurePath(command[0]).name.lower()
     plain = "".join(name if name.isascii() and name.isalnum() else "-" for name in stem)
     end = "".join(secrets.choice(_LETTERS) for _ in range(5))
@@ -102,7 +102,7 @@ def _manifests(program: Program) -> list[Object]:
 
 
 def _service(program: Program) -> Object:
-    """Names for the workers: NAME-0.NAME and so on."""
+    """Host names for the workers: NAME-0.NAME and so on."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -127,7 +127,7 @@ def _container(program: Program) -> Object:
         "resources": {"requests": requests},
     }
     if program.gpus:
-        # Kubernetes wants devices as limits.
+        # Kubernetes requires devices as limits.
         container["resources"]["limits"] = {GPU: program.gpus}
     if program.folder:
         container["workingDir"] = program.folder
@@ -135,12 +135,12 @@ def _container(program: Program) -> Object:
 
 
 def _own(environment: Mapping[str, str]) -> list[Object]:
-    # A dollar sign would begin a reference to another variable.
+    # Escaped, because a dollar sign would begin a reference to another variable.
     return [{"name": key, "value": value.replace("$", "$$")} for key, value in environment.items()]
 
 
 def _meeting(program: Program) -> list[Object]:
-    """What workers read to find each other."""
+    """Variables by which workers find each other."""
     if program.workers == 1:
         return []
     first, count = f"{program.name}-0.{program.name}", str(program.workers)

@@ -1,7 +1,7 @@
-"""From the server's `Table` to a grid of text.
+"""Converts the server's `Table` to a grid of text.
 
 The server decides columns and cells, so that a new kind needs no new client; here only the
-columns asked for are taken, and namespaces and labels added.
+requested columns are selected, and namespaces and labels added.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairway.client.wire import Object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What of a table is wanted."""
+    """Which parts of a table to show."""
 
     is_wide: bool = False
     with_namespace: bool = False
@@ -82,5 +82,5 @@ def _text(cell: Any) -> str:
         case list():
             return ",".join(map(_text, cell))
         case _:
-            # A cell stands on one line whatever is in it.
+            # A cell is always on one line.
             return " ".join(str(cell).split("\n"))

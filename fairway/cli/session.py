@@ -1,4 +1,4 @@
-"""What all commands of one run share: where to go, as whom, and how to speak.
+"""What all commands of one run share: the server, the user, and the output settings.
 
 The client is made when it is first needed, so that help, completion and offline commands start
 fast and work without a server.
@@ -40,12 +40,12 @@ class Session:
 
     @property
     def namespace(self) -> str:
-        """Where to look when the command does not say: the option's, else the context's."""
+        """The namespace if the command gives none: the option's, else the context's."""
         return self.namespace_given or self.client.access.namespace
 
     @property
     def source(self) -> str:
-        """The file that named the server; empty before it was needed, or when an option did."""
+        """The file that named the server; empty before it was needed, or if an option did."""
         return "" if self._client is None or self.server_given else self._client.access.source
 
     def close(self) -> None:
@@ -66,13 +66,13 @@ class Session:
         return client
 
     def _warn(self, warning: str) -> None:
-        """Shows what the server says beside an answer, each sentence once, as kubectl does."""
+        """Shows the server's warnings, each once, as kubectl does."""
         if warning not in self._warned:
             self._warned.add(warning)
             say(f"Warning: {warning}")
 
     def find_access(self) -> Access:
-        """The server that the options name, as whoever they say."""
+        """Access to the server and as the user that the options name."""
         from dataclasses import replace  # noqa: PLC0415 - starts fast without the client
 
         from fairway.client import load_access  # noqa: PLC0415 - as above
@@ -86,7 +86,7 @@ class Session:
 
 
 def log_requests() -> Callable[[], None]:
-    """Shows every request on the standard error stream, until what it gives is called."""
+    """Shows every request on standard error, until the returned function is called."""
     import logging  # noqa: PLC0415 - seldom wanted
 
     handler = logging.StreamHandler(sys.stderr)
@@ -109,12 +109,12 @@ def current() -> Session:
 
 
 def say(text: str) -> None:
-    """A remark to the person, apart from the output that a program might read."""
+    """A message for the person, on standard error, apart from the output."""
     click.echo(text, err=True)
 
 
 class Failure(click.ClickException):
-    """A command that could not do what was asked; its message is the whole output."""
+    """A command could not do what was asked; its message is the whole output."""
 
     exit_code = 1
 

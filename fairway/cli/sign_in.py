@@ -1,4 +1,4 @@
-"""The options of `fairway up` that say how people sign in, named as kube-apiserver names them."""
+"""The sign-in options of `fairway up`, named as in kube-apiserver."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def sign_in_options(command: _Command) -> _Command:
 
 
 def read(given: SignIn) -> SignInOptions:
-    """The options as the hub takes them; UsageError for what cannot be meant."""
+    """The options in the hub's form; UsageError for invalid ones."""
     from fairway.app import SignInOptions  # noqa: PLC0415 - the hub is large; see `up`
 
     for url in given["page_url"]:

@@ -1,4 +1,4 @@
-"""`fairway snapshot`: everything that a decision looks at, to keep; and decisions made again."""
+"""`fairway snapshot`: saves all inputs of a decision, and replays decisions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def replay(*, place: Path, output: str) -> int:
     A hub records in the folder `decisions` of its data what its planner was told and what it
     answered. The exit code is 1 if a decision comes out differently now.
     """
-    # The core is much larger than the client; only this command pays for it.
+    # The core is much larger than the client; only this command loads it.
     from fairway.controllers.scheduling.record import replay as again  # noqa: PLC0415 - as above
     from fairway.hub.decision_log import read_segment, segments  # noqa: PLC0415 - as above
 

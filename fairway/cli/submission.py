@@ -1,9 +1,9 @@
-"""What is submitted, and how: as itself, with its queue written on it, or wrapped in a Workload.
+"""How objects are submitted: unchanged with a queue label, or wrapped in a Workload.
 
-A native object of a kind that the hub serves goes there as it is, and becomes a workload by its
-queue label. One of a kind whose definition the hub lacks cannot be kept there; it is wrapped in a
-Workload of the same name that the hub would have given. Whatever runs nothing by itself, such as a
-ConfigMap, is applied first.
+A native object of a kind that the hub serves is created there, and its queue label makes it a
+workload. A kind whose definition the hub lacks cannot be stored there; such an object is wrapped in
+a Workload with the name that the hub would have given. An object that runs nothing by itself, such
+as a ConfigMap, is applied first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairway.kinds.registry import Kinds, built_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the command line says of all that is submitted."""
+    """What the command line says about all that is submitted."""
 
     queue: str = ""
     priority: int | None = None
@@ -36,7 +36,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
-    """One object that was made, and the workload that it is; empty: it runs nothing itself."""
+    """One created object, and the name of its workload; empty: it runs nothing itself."""
 
     label: str
     verb: str
@@ -47,7 +47,7 @@ class Submitted:
 
 
 def known_kinds(session: Session) -> Kinds:
-    """The kinds that come with Fairway, and those that rules of the hub describe."""
+    """The built-in kinds, and those of the hub's rules."""
     from fairway.kinds.rules.load import kinds_of  # noqa: PLC0415 - only here
 
     kinds = built_in()
@@ -59,7 +59,7 @@ def known_kinds(session: Session) -> Kinds:
 
 
 def submit(session: Session, objects: Sequence[Object], wish: Wish) -> list[Submitted]:
-    """Submits objects; first those that run nothing, since the others may need them."""
+    """Submits objects; first those that run nothing, because the others may need them."""
     kinds = known_kinds(session)
     runs = [object_ for object_ in objects if is_workload(object_) or kinds.of(object_) is not None]
     if not runs:
@@ -102,7 +102,7 @@ def _submit(session: Session, obj: Object, wish: Wish, kinds: Kinds) -> Submitte
 
 
 def workload_of(obj: Object, wish: Wish) -> Object:
-    """A Workload with what the command line says, and the finalizer that every one of ours has."""
+    """A Workload with the settings of the command line, and the finalizer that all of ours have."""
     metadata, spec = {**(obj.get("metadata") or {})}, {**(obj.get("spec") or {})}
     finalizers = list(metadata.get("finalizers") or ())
     metadata["finalizers"] = [*finalizers, *([FINALIZER] if FINALIZER not in finalizers else ())]
@@ -114,7 +114,7 @@ def workload_of(obj: Object, wish: Wish) -> Object:
 
 
 def with_queue(obj: Object, queue: str, wish: Wish) -> Object:
-    """A native object that says its queue, and whatever else was asked for."""
+    """A native object with its queue, and the other settings of the command line."""
     metadata = {**obj["metadata"]}
     labels = {**(metadata.get("labels") or {}), QUEUE[0]: queue}
     if wish.priority is not None:
@@ -125,7 +125,7 @@ def with_queue(obj: Object, queue: str, wish: Wish) -> Object:
 
 
 def wrap(obj: Object, kinds: Kinds) -> Object:
-    """A Workload whose template is the object, named as the hub would name it."""
+    """A Workload with the object as its template, named as the hub would name it."""
     if not (obj.get("metadata") or {}).get("name"):
         raise Failure(f"a {obj['kind']} has no metadata.name")
     result = as_workload(obj, kinds)
@@ -137,7 +137,7 @@ def wrap(obj: Object, kinds: Kinds) -> Object:
 
 
 def _check(obj: Object, kinds: Kinds) -> None:
-    """What the hub would only say in an event is said here."""
+    """Reports faults here that the hub would only report in an event."""
     kind = kinds.of(obj)
     faults = kind.faults(obj) if kind is not None else []
     if faults:
@@ -198,7 +198,7 @@ def _queue_of(obj: Object) -> str:
 
 
 def _default_queue(session: Session, obj: Object) -> str:
-    """Of the namespace, else of the fleet."""
+    """The default queue of the namespace, else of the fleet."""
     try:
         home = session.client.get("namespaces", obj["metadata"]["namespace"])
         queue = (home["metadata"].get("labels") or {}).get(DEFAULT_QUEUE)
@@ -214,7 +214,7 @@ def _default_queue(session: Session, obj: Object) -> str:
 
 
 def await_workload(session: Session, made: Submitted, seconds: float | None) -> Object:
-    """The workload of what was submitted; that of a native object comes a moment later."""
+    """The workload of a submitted object; that of a native object is created a moment later."""
     from fairway.cli.conditions import Exists, wait_for  # noqa: PLC0415 - as above
     from fairway.cli.targets import Target  # noqa: PLC0415 - only where it is waited for
 

@@ -1,4 +1,4 @@
-"""`fairway submit`: gives native objects or workloads to a queue, and waits for them on demand."""
+"""`fairway submit`: submits native objects or workloads to a queue, and waits on request."""
 
 from __future__ import annotations
 

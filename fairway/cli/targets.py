@@ -1,4 +1,4 @@
-"""Which objects a command is about: `KIND [NAME...]`, `KIND/NAME...`, `KIND,KIND`, or files.
+"""The objects that a command addresses: `KIND [NAME...]`, `KIND/NAME...`, `KIND,KIND`, or files.
 
 Words are resolved with the server's own catalogue, so every kind it serves can be named.
 """
@@ -31,7 +31,7 @@ class Target:
 
 
 def parse(session: Session, words: Sequence[str]) -> list[Target]:
-    """The targets that the words of a command line mean."""
+    """The targets that the words of a command line name."""
     if not words:
         raise click.UsageError("Say which kind, such as `workloads`, or `workload/train`.")
     if any("/" in word for word in words):
@@ -47,7 +47,7 @@ def parse(session: Session, words: Sequence[str]) -> list[Target]:
 
 
 def expand(session: Session, word: str) -> list[Served]:
-    """The kinds a word means, which may be a category such as `fairway` or `all`."""
+    """The kinds that a word names, which may be a category such as `fairway` or `all`."""
     catalogue = session.client.catalogue()
     if not word:
         raise Failure("a kind is missing before or after a comma")
@@ -62,7 +62,7 @@ def from_files(session: Session, filenames: Sequence[str], recursive: bool) -> l
 
 
 def of_object(session: Session, obj: Object) -> Target:
-    """The object a manifest names, in the namespace it will be looked for."""
+    """The object that a manifest names, with its namespace resolved."""
     served = session.client.kind_of(obj)
     metadata = obj.get("metadata") or {}
     name, own = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
@@ -80,7 +80,7 @@ def of_object(session: Session, obj: Object) -> Target:
 def find_targets(
     session: Session, targets: Sequence[Target], *, labels: str = "", fields: str = ""
 ) -> list[Target]:
-    """The targets with names; those without are replaced by what the selectors find."""
+    """The targets with names; those without are replaced by what the selectors match."""
     result: list[Target] = []
     for target in targets:
         if target.name:

@@ -1,6 +1,6 @@
-"""Where output goes: a person's terminal, or a program's pipe.
+"""The output: a person's terminal, or a program's pipe.
 
-On a terminal, text is laid out for its width and coloured by rich; into a pipe goes plain text,
+On a terminal, text is laid out for its width and coloured by rich; in a pipe it is plain text,
 whole and unstyled. NO_COLOR and TERM=dumb are respected.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-# What a word says of an object's state: style and symbol, so that colour is never alone.
+# Style and symbol of a state word, so that colour is never the only sign.
 _TONES: tuple[tuple[str, str, str], ...] = (
     ("green", "●", "Running Active Manage Bound Connected"),
     ("bright_green", "✓", "Succeeded Complete Completed Ready Available Finished True"),
@@ -39,7 +39,7 @@ def console() -> Console:
 
 
 def is_rich() -> bool:
-    """Whether a person reads along: the standard output is a capable terminal."""
+    """Whether a person reads the output: standard output is a capable terminal."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -52,7 +52,7 @@ def width() -> int:
 
 
 def state(word: str) -> Text:
-    """A word for a state, coloured and with its symbol; other words as they are."""
+    """A state word, coloured and with its symbol; other words unchanged."""
     style, sign = _BY_WORD.get(word, ("", ""))
     if not style:
         return Text(word)
@@ -60,7 +60,7 @@ def state(word: str) -> Text:
 
 
 def write(lines: Sequence[Text | str]) -> None:
-    """Lines to the standard output: styled for a person, plain for a program."""
+    """Writes lines to standard output: styled for a person, plain for a program."""
     if not is_rich():
         for line in lines:
             print(line.plain if isinstance(line, Text) else line)  # noqa: T201 - the output itself

@@ -1,4 +1,4 @@
-"""`fairway token`: what to paste where the hub's page asks who you are."""
+"""`fairway token`: the token to paste into the sign-in of the hub's page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairway top`: the fleet at a glance, again and again on a terminal."""
+"""`fairway top`: the fleet at a glance, refreshed on a terminal."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def top(*, what: str, once: bool, interval: float, all_namespaces: bool, output:
 
 
 def _refresh(draw: Callable[[], Lines], interval: float) -> int:
-    """Draws until interrupted; a hub that does not answer is waited for."""
+    """Draws until interrupted; waits for a hub that does not answer."""
     try:
         with Live(console=terminal.console(), screen=True, auto_refresh=False) as live:
             while True:
@@ -109,14 +109,14 @@ def _overview(session: Session, namespace: str | None) -> Lines:
 
 
 def _fleet(session: Session) -> Lines:
-    """The head: whether it runs, and how much."""
+    """The header: the fleet's phase and totals."""
     queues = queue_tree.read(session)
     roots = [queue for queue in queues if not queue.get("parent")]
     waiting = sum(int(root["waiting"]) for root in roots)
     running = sum(int(root["running"]) for root in roots)
     starting = sum(int(root["claimed"]) for root in roots) - running
     status, spec = _fleet_object(session)
-    # The status follows a moment later.
+    # The status is updated a moment later.
     phase = "Paused" if spec.get("paused") else str(status.get("phase") or "Running")
     phase = "Running" if phase == "Paused" and not spec.get("paused") else phase
     why = f" ({spec['pauseReason']})" if spec.get("paused") and spec.get("pauseReason") else ""
@@ -157,7 +157,7 @@ def _rooms(session: Session) -> tuple[list[Cluster], list[Room]]:
 
 
 def _state(cluster: Cluster) -> str:
-    """Its phase; held or drained, if someone said so."""
+    """Its phase; or held or draining, if it is set so."""
     phase = cluster.status.phase or "Pending"
     held = {"Hold": "Held", "HoldAndDrain": "Draining"}.get(cluster.spec.hold)
     return held if held and phase in ("Ready", "Held") else phase
@@ -178,7 +178,7 @@ def _queues(session: Session, namespace: str | None) -> Lines:
 
 
 def _workloads(session: Session, namespace: str | None) -> Lines:
-    """Those that hold something, the largest first; then those that wait, the oldest first."""
+    """Workloads that hold something, largest first; then those that wait, oldest first."""
     workloads = _live(session, namespace)
     if not workloads:
         return ["No workloads run or wait" + (f" in namespace {namespace}." if namespace else ".")]
@@ -225,7 +225,7 @@ def _workload(entry: Object) -> list[str]:
 
 
 def _plain(session: Session, what: str, namespace: str | None) -> Object:
-    """The same for programs."""
+    """The same data for programs."""
     match what:
         case "queues":
             return {"queues": queue_tree.read(session)}

@@ -1,4 +1,4 @@
-"""`fairway up`: a hub in this process, until it is told to stop."""
+"""`fairway up`: a hub in this process, until it is stopped."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def up(  # noqa: PLR0913 - one argument for each option
     name (or the pod's own account, KUBECONFIG, ~/.kube/config). Several such hubs may run at once:
     one leads, and another takes over when it is gone.
     """
-    # The hub is much larger than the client; only this command pays for it.
+    # The hub is much larger than the client; only this command loads it.
     import uvloop  # noqa: PLC0415 - as above
 
     from fairway import app  # noqa: PLC0415 - as above
@@ -149,7 +149,7 @@ def up(  # noqa: PLR0913 - one argument for each option
         sign_in_given = read_sign_in(sign_in)
     except (OSError, UnicodeDecodeError, RefusedFile) as error:
         raise Failure(str(error)) from error
-    # Between the lines of the demo, only what is wrong.
+    # Between the lines of the demo, log problems only.
     level = "DEBUG" if verbose else "WARNING" if demo else "INFO"
     logs.configure("json" if log_format == "json" else "text", level=level)
     options = app.HubOptions(
@@ -182,7 +182,7 @@ def _server() -> OnKubernetes:
 
 
 def _why_not(error: Exception, options: HubOptions) -> str:
-    """Why a hub did not start, as a sentence with the way out where there is one."""
+    """Why a hub did not start, as a sentence with a remedy if there is one."""
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         place = f"port {options.port} of {options.address}"
         return f"{place} is taken: choose another with --port, or 0 for any free one"
@@ -194,7 +194,7 @@ def _why_not(error: Exception, options: HubOptions) -> str:
 
 
 async def _serve(options: HubOptions) -> None:
-    """Runs a hub until the process is told to end."""
+    """Runs a hub until the process is stopped."""
     from fairway import app  # noqa: PLC0415 - see above
 
     ended = asyncio.Event()
@@ -214,7 +214,7 @@ async def _serve(options: HubOptions) -> None:
 
 
 async def _show_demo(hub: Hub) -> None:
-    """Plays the demo and tells what happens; a fault of it must not end the hub."""
+    """Plays and describes the demo; its failure must not end the hub."""
     from fairway.cli.demonstration import tell  # noqa: PLC0415 - see above
     from fairway.clock import SystemClock  # noqa: PLC0415 - as above
     from fairway.demo.event_lines import Telling  # noqa: PLC0415 - as above
@@ -227,7 +227,7 @@ async def _show_demo(hub: Hub) -> None:
 
 
 def welcome(url: str, data: Path, kubeconfig: Path, *, has_demo: bool = False) -> list[Text | str]:
-    """What a person needs to know of a hub that has just started."""
+    """What a person needs to know about a hub that has just started."""
     is_found = kubeconfig == _default_kubeconfig()
     option = "" if is_found else f" --kubeconfig {_short(kubeconfig)}"
     demo = ("get workloads -A -w", "queue", "top", "history")
@@ -241,7 +241,7 @@ def welcome(url: str, data: Path, kubeconfig: Path, *, has_demo: bool = False) -
         _pair("Kubeconfig", str(kubeconfig)),
         "",
         "In another terminal:",
-        # The token itself is not shown: what a terminal prints is kept, copied and recorded.
+        # The token itself is not shown: terminal output is kept, copied and recorded.
         Text.assemble(
             (f"  {_own_name()} token{option}", "cyan"), ("   to sign in to the page with", "dim")
         ),
@@ -253,14 +253,14 @@ def welcome(url: str, data: Path, kubeconfig: Path, *, has_demo: bool = False) -
 
 
 def _own_name() -> str:
-    """How a person calls this program from here: by name where it is found by name."""
+    """How a person calls this program from here: by name if it is on the path."""
     if shutil.which("fairway"):
         return "fairway"
     return str(_short(Path(sys.argv[0]))) if sys.argv[0].endswith("fairway") else "fairway"
 
 
 def _short(path: Path) -> Path:
-    """A path as seen from here, where that is shorter."""
+    """A path relative to here, if that is shorter."""
     with suppress(ValueError):
         return path.absolute().relative_to(Path.cwd())
     return path

@@ -1,4 +1,4 @@
-"""`fairway wait`: returns when something has become true."""
+"""`fairway wait`: returns when a condition has become true."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def wait(  # noqa: PLR0913 - one parameter for each option
 
 
 def parse_goal(text: str) -> Goal:
-    """What `--for` asks."""
+    """Parses the value of `--for`."""
     word, _, rest = text.partition("=")
     if text.lower() == "delete":
         return Gone()
@@ -115,7 +115,7 @@ def parse_goal(text: str) -> Goal:
 
 
 def _parse_path(rest: str) -> HasValue:
-    """A path in braces may hold equal signs of its own."""
+    """Parses a path; within braces it may contain equal signs."""
     end = rest.rfind("}")
     if rest.startswith("{") and end > 0:
         path, tail = rest[: end + 1], rest[end + 1 :]

@@ -43,7 +43,7 @@ def show(session: Session, word: str, output: str = "table") -> int:
     try:
         answer = session.client.ask(WORKLOADS, name, "explain", namespace=namespace)
     except NotFound:
-        # It came to its end, or began, just now.
+        # It ended or started just now.
         terminal.write([_sentence(workload, workloads.line(workloads.find(session, word)))])
         return 0
     if output not in {"table", "wide"}:
@@ -102,7 +102,7 @@ def _expected(expected: Object, start: float, now: float) -> str:
 
 
 def _try_(body: Object) -> Iterator[Text | str]:
-    """Each reason once, under the rung of the ladder that it was met on."""
+    """Each reason once, under its rung of the ladder."""
     by_rung: dict[str, dict[str, None]] = {}
     for reason in body.get("reasons") or ():
         by_rung.setdefault(str(reason.get("rung") or ""), {})[str(reason["message"])] = None

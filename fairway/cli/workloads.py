@@ -1,7 +1,7 @@
-"""Workloads as people speak of them: found by their words, and told in one line.
+"""Workloads for people: found by the words of a command line, and described in one line.
 
-A workload that stands for a native object may be called by it: `job/train` is the workload
-`job-train`, and so is `train` where no other has that name.
+A workload of a native object may be named by that object: `job/train` is the workload `job-train`,
+and so is `train` if no other workload has that name.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from fairway.client.wire import Object, Scope
 from fairway.clock import parse_timestamp
 
 STARTED = ("Running", *OVER)
-# How a workload's end is told to a shell.
+# Exit codes of a workload's final phase.
 EXIT_CODES: Mapping[str, int] = {"Succeeded": 0, "Running": 0, "Failed": 1, "Cancelled": 1}
 TIMED_OUT = 124
 INTERRUPTED = 130
 
 
 def find(session: Session, word: str) -> Object:
-    """The workload that a word of the command line means."""
+    """The workload that a word of the command line names."""
     kind, slash, name = word.rpartition("/")
     if not name or "/" in kind or (slash and not kind):
         raise Failure(f"write a workload as NAME or KIND/NAME; this is neither: {word}")
@@ -60,7 +60,7 @@ def _is_workload(session: Session, kind: str) -> bool:
 
 
 def _kind_word(session: Session, kind: str) -> str:
-    """The kind in full; one that the hub does not serve is taken as written."""
+    """The full kind; a kind that the hub does not serve is taken as written."""
     try:
         return session.client.resolve(kind).kind.lower()
     except UnknownKind:
@@ -80,12 +80,12 @@ def status_of(workload: Object) -> dict[str, Any]:
 
 
 def shown_phase(phase: str) -> str:
-    """A phase as people read it: what is claimed is starting."""
+    """A phase as shown to people: Claimed is Starting."""
     return "Starting" if phase == "Claimed" else phase
 
 
 def phase_of(workload: Object) -> str:
-    """Where it is in its life; a new one has no status yet, and waits."""
+    """Its phase; a new workload has no status yet, and waits."""
     return str(status_of(workload).get("phase") or "Waiting")
 
 
@@ -94,7 +94,7 @@ def is_over(workload: Object) -> bool:
 
 
 def is_settled(workload: Object) -> bool:
-    """Whether there is nothing more to wait for: it is over, or is a service, and runs."""
+    """Whether there is nothing more to wait for: it is over, or it is a running service."""
     is_service = workload["spec"].get("mode") == "Divided"
     return is_over(workload) or (is_service and phase_of(workload) == "Running")
 
@@ -104,7 +104,7 @@ def queue_of(workload: Object) -> str:
 
 
 def clusters_of(workload: Object) -> list[str]:
-    """Where it is, or leaves."""
+    """The clusters where it is, or that it is leaving."""
     status = status_of(workload)
     placements = [*((status.get("claim") or {}).get("placements") or ())]
     placements += status.get("releasing") or ()
@@ -114,7 +114,7 @@ def clusters_of(workload: Object) -> list[str]:
 
 
 def attempt_of(workload: Object) -> int:
-    """The attempt that holds, or the last one there was."""
+    """The current attempt, or the last one."""
     status = status_of(workload)
     if claim := status.get("claim"):
         return int(claim.get("attempt") or 0)
@@ -123,7 +123,7 @@ def attempt_of(workload: Object) -> int:
 
 
 def exit_code(workload: Object, *, of_program: bool = False) -> int:
-    """The exit code of a command that waited for it; on demand, that of the program itself."""
+    """The exit code of a command that waited for it; with `of_program`, the program's own."""
     code = EXIT_CODES.get(phase_of(workload), 1)
     history = status_of(workload).get("history") or ()
     if of_program and code and history:
@@ -132,7 +132,7 @@ def exit_code(workload: Object, *, of_program: bool = False) -> int:
 
 
 def line(workload: Object, why: str = "", *, with_time: bool = False) -> str:
-    """What a workload does, in one line; `why` is what an explanation says of one that waits."""
+    """What a workload does, in one line; `why` explains why it waits."""
     status = status_of(workload)
     reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
     match phase_of(workload):
@@ -161,7 +161,7 @@ def line(workload: Object, why: str = "", *, with_time: bool = False) -> str:
 
 
 def why_waiting(explanation: Mapping[str, Any]) -> str:
-    """What an explanation says of a workload that was just seen to wait: perhaps no longer."""
+    """The reason why a workload waits; it may have been admitted meanwhile."""
     if explanation.get("state") in ("Starts", "Runs"):
         where = " and ".join(cluster for cluster in explanation.get("clusters") or () if cluster)
         return f"about to start in {where}" if where else "about to start"
@@ -182,7 +182,7 @@ def _pods(status: Mapping[str, Any]) -> str:
 
 
 def mention(workload: Mapping[str, Any]) -> str:
-    """A workload that another one tells of; of other namespaces there is no name."""
+    """The name of a workload that another one refers to; those of other namespaces have none."""
     return str(workload.get("name") or ANOTHER)
 
 

@@ -1,8 +1,8 @@
-"""The demo: a small fleet, and a day in its life told in two minutes, over and over.
+"""The demo: a small fleet, and a day in its life in two minutes, repeated.
 
-The fleet is plain manifests in this folder. `story` says who submits what and when, `player` does
-it as a user would, and `narrator` says what became of it. It knows the API, a store and the time;
-nothing of the hub knows it.
+The fleet is plain manifests in this folder. `story` lists what is submitted and when, `player`
+submits it as a user would, and `narrator` describes what happened. It knows the API, a store and
+the time; nothing in the hub knows the demo.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from importlib.resources import files
 
 from fairway.api.documents import Document, read_documents
 
-# In this order: what later files name, earlier ones hold.
+# In dependency order: later files refer to objects in earlier ones.
 _FILES = ("fleet.yaml", "queues.yaml")
 
 
 def documents() -> list[Document]:
-    """Every object that the demo begins with, in the order in which they can be created."""
+    """All initial objects of the demo, in the order in which they can be created."""
     folder = files(__name__)
     return [
         document

@@ -1,4 +1,4 @@
-"""Follows a hub and tells what happens there, line by line."""
+"""Follows a hub and prints what happens there, line by line."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from fairway.store.interface import Store, Stored
 from fairway.store.keys import CLUSTERS, ROLLOUTS, WORKLOADS
 from fairway.store.mirrors import Mirror, Name
 
-# Explains why a workload waits, by namespace and name, to somebody who may look into namespaces.
+# Explains why a workload waits, by namespace and name, to a reader with access to namespaces.
 Explain = Callable[[str, str, MayLook], Awaitable[JsonObject | None]]
 Tell = Callable[[float, Line], None]
 
-_QUEUE_MOST = 1000  # lines not yet told; past it the oldest are dropped
+_QUEUE_MOST = 1000  # pending lines; past it the oldest are dropped
 
 
 class Telling:
-    """The demo on a hub: its story, and what becomes of it, told as it happens."""
+    """The demo on a hub: plays its story, and describes what happens as it happens."""
 
     def __init__(self, store: Store, clock: Clock, *, explain: Explain, tell: Tell) -> None:
         self._clock = clock
@@ -56,7 +56,7 @@ class Telling:
         self._mirrors[2].followers.append(self._hear_rollout)
 
     async def run(self) -> None:
-        """Plays and tells until cancelled; no process is left then."""
+        """Plays and describes until cancelled; then its processes are ended."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 for mirror in self._mirrors:

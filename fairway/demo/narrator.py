@@ -1,7 +1,7 @@
-"""Says what happens to workloads and clusters, one short line for each turn in their lives.
+"""Describes what happens to workloads and clusters, one short line per change.
 
-Lines are worked out from what an object was and what it is now, and from nothing else. A narrator
-that was late tells what is so by then, and misses what came and went in between.
+Lines are derived only from an object's previous and current state. A late narrator describes the
+current state, and misses what happened in between.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from fairway.api.rollout import Rollout
 from fairway.api.workload import Workload
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
-_HOME = "home"  # the group of the policy that is filled first
+_HOME = "home"  # the policy's first group
 _ORDINARY_ENDS = ("Succeeded", "TasksDone", Code.DRAINED.value)
 _SIZES = {"Gang": "a gang of {}", "Divided": "{} replicas", "Independent": "{} tasks"}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that happened: in a word, to whom, and the rest of the sentence."""
+    """One event: a word for it, the object, and the rest of the sentence."""
 
     verb: str
     who: str
@@ -33,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class WaitsLine:
-    """A workload that has begun to wait; why is worked out by whoever tells it."""
+    """A workload that has begun to wait; the reason is worked out when the line is printed."""
 
     workload: Workload
 
@@ -41,7 +41,7 @@ class WaitsLine:
 def of_workload(
     before: Workload | None, after: Workload, others: Mapping[str, Workload]
 ) -> Iterator[Line | WaitsLine]:
-    """What became of a workload; `others` are all that there are, by `namespace/name`."""
+    """What happened to a workload; `others` are all workloads, by `namespace/name`."""
     who = after.metadata.name
     if before is None:
         if after.status.phase is None:
@@ -60,7 +60,7 @@ def of_workload(
 
 
 def _asks(workload: Workload) -> str:
-    """`a gang of 2 x 8 nvidia.com/gpu, priority 100, to queue research`."""
+    """Such as `to research: a gang of 2 x 8 GPUs, priority 100`."""
     spec = workload.spec
     manifest = spec.template.manifests[0] if spec.template else {}
     pods = manifest.get("spec", {}).get("parallelism", 1)
@@ -78,7 +78,7 @@ def _asks(workload: Workload) -> str:
 
 
 def _claim(before: Claim | None, after: Workload, others: Mapping[str, Workload]) -> Iterator[Line]:
-    """A decision that is new, or that says other clusters than before."""
+    """A new decision, or one with other clusters than before."""
     claim, who = after.status.claim, after.metadata.name
     if claim is None or not claim.summary or (before and before.summary == claim.summary):
         return
@@ -150,7 +150,7 @@ def _wait(after: Workload) -> str:
 
 
 def why_it_waits(body: JsonObject, code: str) -> str:
-    """The gist of an explanation: what it needs, what is missing, and when it may start."""
+    """A summary of an explanation: what it needs, what is missing, and when it may start."""
     parts = []
     if needs := body.get("needs"):
         parts.append(f"for {needs['amount']} {_TIMES} {needs['of']}")
@@ -185,7 +185,7 @@ def _end(past: PastAttempt, workload: Workload, others: Mapping[str, Workload]) 
     if past.started_at is not None and not lost:
         lost = ", no work lost"
     if workload.spec.mode == "Divided":
-        lost = ""  # a service has none to lose
+        lost = ""  # a service has no progress to lose
     by = past.preempted_by
     if by is not None:
         other = _mention(by, others)
@@ -198,7 +198,7 @@ def _end(past: PastAttempt, workload: Workload, others: Mapping[str, Workload]) 
 
 
 def _mention(mention: WorkloadMention, others: Mapping[str, Workload]) -> Workload | None:
-    """The workload that another one tells of, which may have its UID alone."""
+    """The workload that another one refers to, possibly by UID only."""
     if mention.name:
         return others.get(f"{mention.namespace}/{mention.name}")
     return next(
@@ -226,7 +226,7 @@ _RETURNS = {"Unready": "is heard again", "Lost": "is heard again", "Held": "is u
 
 
 def of_cluster(before: Cluster | None, after: Cluster) -> Iterator[Line]:
-    """What became of a cluster."""
+    """What happened to a cluster."""
     if before is None:
         return
     who, was, is_ = after.metadata.name, before.status.phase, after.status.phase
@@ -246,7 +246,7 @@ def of_cluster(before: Cluster | None, after: Cluster) -> Iterator[Line]:
 
 
 def of_rollout(before: Rollout | None, after: Rollout) -> Iterator[Line]:
-    """How far a new version is: each batch as it begins, and the end of it."""
+    """Progress of a rollout: each batch as it begins, and its end."""
     if before is None or before.status.revision == 0:
         return
     who, was, is_ = after.metadata.name, before.status, after.status

@@ -1,7 +1,7 @@
 """Plays the story on a hub as a user would: submits, scales, and takes a region down and up again.
 
-It remembers nothing: a hub that is started again goes on with the next round, whose number is found
-from what is there. What a person changes or deletes meanwhile is left alone.
+It keeps no state: after a restart the hub continues with the next round, whose number is derived
+from existing workloads. What a person changes or deletes meanwhile is left alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Player:
     async def run(self) -> None:
         number = await self._first_round()
         for step in STORY:
-            # The hub before this one may have been stopped in the middle of an outage.
+            # A previous hub may have been stopped in the middle of an outage.
             if step.down:
                 await self._do(Step(at=0, up=step.down), number)
         while True:
@@ -45,7 +45,7 @@ class Player:
             number += 1
 
     async def play(self, number: int) -> None:
-        """One round."""
+        """Plays one round."""
         began = self._clock.now()
         for step in STORY:
             await self._clock.sleep(max(0.0, began + step.at - self._clock.now()))
@@ -74,7 +74,7 @@ class Player:
             await self._clock.sleep(_LOOK_SECONDS)
 
     async def _first_round(self) -> int:
-        """The number after the highest that is there."""
+        """The number after the highest existing one."""
         listing = await self._store.list(WORKLOADS, Selection(labels=_STORY))
         names = (str(stored.object()["metadata"]["name"]) for stored in listing.items)
         numbers = (name.rpartition("-")[2] for name in names)
@@ -112,7 +112,7 @@ class Player:
             await self._store.create(ROLLOUTS, entry, namespace=namespace, write=_WRITE)
 
     async def _update(self, version: int) -> None:
-        """Another version of the service, and nothing else of it."""
+        """Changes the version of the service, and nothing else."""
         body = service(0, version=version)
         await self._change(body, {"template": body["spec"]["template"]})
 

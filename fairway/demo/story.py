@@ -1,8 +1,8 @@
-"""The story: who submits what, when a service grows, and when a region is lost and comes back.
+"""The story: what is submitted when, when a service grows, and when a region is lost and returns.
 
-Times are seconds from the beginning of a round. A round leaves nothing behind but what runs for
-ever: what is finished is removed after a while (`finishedSeconds` of the fleet), and names carry
-the number of their round.
+Times are seconds from the beginning of a round. A round leaves behind only what never ends:
+finished workloads are removed after a while (`finishedSeconds` of the fleet), and names include the
+number of their round.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _GPU = "nvidia.com/gpu"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Something that a team submits and that ends by itself."""
+    """A workload that a team submits and that ends by itself."""
 
     name: str
     team: str
-    gpus: int  # of each pod
+    gpus: int  # per pod
     flavors: tuple[str, ...]
     seconds: int
     pods: int = 1
     priority: int = 0
     is_together: bool = False  # in one rack
-    tasks: int = 0  # more than none: a sweep, of which `pods` run at a time
+    tasks: int = 0  # if positive: a sweep, of which `pods` run at a time
     checkpoint_seconds: int = 0
     policy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that happens."""
+    """One step of the story."""
 
     at: float
     submit: Job | None = None
@@ -44,7 +44,7 @@ class Step:
     down: str = ""  # a cluster that is lost
     up: str = ""  # a cluster that comes back
     runs_here: bool = False  # a real process on this machine
-    says: str = ""  # with {number} for that of the round
+    says: str = ""  # {number} is that of the round
 
 
 H100 = ("h100",)
@@ -179,7 +179,7 @@ def workload(job: Job, number: int) -> JsonObject:
 
 
 def service(replicas: int, *, version: int = 1) -> JsonObject:
-    """A model that is served: first at home, then wherever there is room."""
+    """A served model: first at home, then wherever there is room."""
     spec: JsonObject = {
         "queue": "serving",
         "priority": 1000,
@@ -210,7 +210,7 @@ def service(replicas: int, *, version: int = 1) -> JsonObject:
 
 
 def rollout() -> JsonObject:
-    """How new versions of it go out: a few replicas first, then one group after another."""
+    """Rolls out its new versions: a few replicas first, then one group after another."""
     strategy = {"canary": {"percent": 10}, "byGroup": True, "soakSeconds": 1}
     return {
         "apiVersion": "serving.fairway.dev/v1alpha1",
@@ -233,7 +233,7 @@ echo done
 
 
 def process(number: int) -> JsonObject:
-    """A program that really runs, on this machine."""
+    """A real program on this machine."""
     container = {
         "name": "main",
         "image": "none",

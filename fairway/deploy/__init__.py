@@ -1,7 +1,7 @@
-"""What is put on a Kubernetes cluster so that it is a hub, or a member that a hub looks after.
+"""Objects that are applied to a Kubernetes cluster to make it a hub, or a member of a hub's fleet.
 
-One source, as plain data: `manifests` lists the objects for some settings, `fairway install` prints
-them, and `chart` writes the same list down as a Helm chart. Nothing here reads a cluster, and no
-object depends on a setting in any other way than by holding its value or by being left out: that is
-what lets the chart be the same thing.
+There is one source, as plain data: `manifests` lists the objects for some settings, `fairway
+install` prints them, and `chart` writes the same list as a Helm chart. Nothing here reads a
+cluster. An object depends on a setting only by containing its value or by being left out; this
+keeps the chart equivalent.
 """

@@ -1,8 +1,8 @@
-"""What wakes somebody up, as a table: each alert has a runbook of its name in docs/runbooks.
+"""The alerts as a table; each alert has a runbook of its name in docs/runbooks.
 
-Figures of the hub itself come from its `/metrics`. Who leads and which agents live is written in
-leases, and memory is known to the cluster, so those alerts read what kube-state-metrics and the
-kubelet tell of them.
+The hub's own metrics come from its `/metrics`. Leadership and agent liveness are recorded in
+leases, and memory is known to the cluster, so those alerts use the metrics of kube-state-metrics
+and the kubelet.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RUNBOOKS = "docs/runbooks"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One condition that somebody should look at."""
+    """One condition that needs attention."""
 
     name: str
     expression: str

@@ -1,8 +1,8 @@
-"""The same objects as a Helm chart: settings are values, and what may be left out is asked for.
+"""The same objects as a Helm chart: settings are values, and optional objects are conditional.
 
-The list of `manifests` is made once more with a mark in the place of every value; the text then has
-what Helm puts there. Kinds go into the chart's own folder for them, which Helm applies first and
-never removes.
+The list of `manifests` is built again with a mark in place of every value; the marks in the text
+are then replaced by Helm expressions. Kinds go into the chart's `crds` folder, which Helm applies
+first and never removes.
 
 `python -m fairway.deploy.chart FOLDER` writes the chart; a test keeps the committed one equal.
 """
@@ -19,7 +19,7 @@ from fairway import __version__
 from fairway.deploy.manifests import document, parts
 from fairway.deploy.settings import SYSTEM, Settings
 
-# What stands in the text for a value, and what Helm is to put there.
+# The mark for each value in the text, and the Helm expression that replaces it.
 _VALUES = {
     "namespace": (".Release.Namespace", "mark-of-namespace"),
     "image": (".Values.image", "mark-of-image"),
@@ -50,7 +50,7 @@ _REMARKS = {
 
 
 def files() -> dict[str, str]:
-    """All files of the chart but those of the kinds, by their paths."""
+    """All files of the chart except those of the kinds, by path."""
     return {
         "Chart.yaml": _chart(),
         "values.yaml": _values(),
@@ -103,7 +103,7 @@ def _templates() -> str:
 
 
 def _with_values(text: str) -> str:
-    # Braces of Prometheus and Grafana are not Helm's.
+    # Escape the braces of Prometheus and Grafana, so that Helm ignores them.
     text = re.sub(r"\{\{|\}\}", lambda match: f'{{{{ "{match[0]}" }}}}', text)
     text = re.sub(
         rf"^( *)- {_MARK_OF_OPTIONS}\n",

@@ -1,4 +1,4 @@
-"""The objects that run a hub: its pods, how they are reached, and what keeps some of them alive."""
+"""The objects that run a hub: its pods, their network access, and their disruption budget."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from fairway.deploy.rights import HUB
 from fairway.deploy.settings import SYSTEM, Settings
 
 PORT = 7878
-REPLICA_PORT = 7879  # for other replicas alone
-# A Secret that people make: tokens.csv, metrics for Prometheus, and files of a sign-in provider.
+REPLICA_PORT = 7879  # for other replicas only
+# A Secret made by people: tokens.csv, metrics for Prometheus, and files of a sign-in provider.
 TOKENS = "fairway-tokens"
 SELECTOR = {"app.kubernetes.io/name": "fairway", "app.kubernetes.io/component": "hub"}
 _USER = 65532
 _DATA = "/var/lib/fairway"
 _TOKENS_AT = "/etc/fairway/tokens"
 _GRACE_SECONDS = 30
-_API_PORTS = (443, 6443)  # where API servers listen, the hub's own and those of members
-# The hub refuses files that others may read, and a Secret's files are readable to its group.
+_API_PORTS = (443, 6443)  # ports of API servers, the hub's own and those of members
+# The hub refuses files that others can read, and a Secret's files are readable by its group.
 _FILES = ("tokens.csv", "oidc-client-secret", "oidc-ca.crt")
 _PREPARE = (
     f"mkdir -p -m 700 {_DATA}/hub && for one in {' '.join(_FILES)}; do "
@@ -42,7 +42,7 @@ def account(settings: Settings) -> JsonObject:
 
 
 def authority() -> JsonObject:
-    """An empty Secret: the first replica puts the authority there under which all of them serve."""
+    """An empty Secret: the first replica stores the certificate authority there that all share."""
     metadata = {"name": AUTHORITY, "namespace": SYSTEM}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
 
@@ -55,7 +55,7 @@ def deployment(settings: Settings) -> JsonObject:
         "spec": {
             "replicas": settings.replicas,
             "selector": {"matchLabels": SELECTOR},
-            # A new replica follows before an old one goes; only one ever leads.
+            # A new replica starts before an old one stops; only one ever leads.
             "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "template": {"metadata": {"labels": SELECTOR}, "spec": _pod(settings)},
         },
@@ -130,7 +130,7 @@ def _container(settings: Settings) -> JsonObject:
             "requests": {"cpu": settings.cpu, "memory": settings.memory},
             "limits": {"memory": settings.memory},
         },
-        # It waits for the server to know the kinds before it listens.
+        # It waits until the server knows the kinds before it listens.
         "startupProbe": {**_probe("/healthz"), "periodSeconds": 5, "failureThreshold": 60},
         "livenessProbe": {**_probe("/healthz"), "periodSeconds": 10, "failureThreshold": 6},
         "readinessProbe": {**_probe("/readyz"), "periodSeconds": 5, "failureThreshold": 3},
@@ -165,7 +165,7 @@ def service(settings: Settings) -> JsonObject:
         "metadata": _metadata(settings),
         "spec": {
             "selector": SELECTOR,
-            # What a page reads in several requests is then told by one replica.
+            # Several requests of one page then go to the same replica.
             "sessionAffinity": "ClientIP",
             "ports": [{"name": "https", "port": 443, "targetPort": "https"}],
         },
@@ -177,14 +177,16 @@ def disruption_budget(settings: Settings) -> JsonObject:
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": _metadata(settings),
-        # One replica alone may still be moved: the fleet goes on without a hub for a while.
+        # A single replica may still be moved: the fleet runs without a hub for a while.
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": SELECTOR}},
     }
 
 
 def network_policy(settings: Settings) -> JsonObject:
-    """Pods of the cluster reach the hub's port, and replicas each other's; the hub reaches names
-    and API servers."""
+    """Pods of the cluster reach the hub's port, and replicas each other's.
+
+    The hub reaches DNS and API servers.
+    """
     replicas = {"ports": [{"protocol": "TCP", "port": REPLICA_PORT}]}
     others = [{"podSelector": {"matchLabels": SELECTOR}}]
     names = [{"protocol": item, "port": 53} for item in ("UDP", "TCP")]

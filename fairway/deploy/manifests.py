@@ -1,4 +1,4 @@
-"""All objects of an installation, in the order in which they are to be applied."""
+"""All objects of an installation, in the order in which they must be applied."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fairway.store.kubernetes import creators, deprecated, held_back
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """An object, and the setting without which it is left out; "": it is always there."""
+    """An object, and the setting that it requires; "": it is always included."""
 
     object: JsonObject
     only_with: str = ""
 
 
 def objects(settings: Settings, *, with_kinds: bool = True) -> list[JsonObject]:
-    """What is applied to a cluster that is to be a hub."""
+    """The objects that make a cluster a hub."""
     kinds = crds.for_kubernetes() if with_kinds else []
     home = hub_objects.namespace_of(settings.namespace)
     wanted = [
@@ -35,7 +35,7 @@ def objects(settings: Settings, *, with_kinds: bool = True) -> list[JsonObject]:
 
 
 def parts(settings: Settings) -> list[Part]:
-    """All but the kinds and the namespace of the hub itself, which Helm has its own ways for."""
+    """All objects except the kinds and the hub's own namespace, which Helm handles itself."""
     hub = f"system:serviceaccount:{settings.namespace}:{rights.HUB}"
     home = settings.namespace
     return [
@@ -69,7 +69,7 @@ def parts(settings: Settings) -> list[Part]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes every value where it stands, and text of several lines as such."""
+    """Writes values without anchors, and multi-line text as such."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -84,7 +84,7 @@ _Dumper.add_representer(str, _text)
 
 
 def as_yaml(items: Iterable[JsonObject]) -> str:
-    """Objects as documents of one text, each named in front, as kubectl reads them."""
+    """Objects as documents of one YAML text, each with its name in front, for kubectl."""
     return "".join(f"---\n# {_title(entry)}\n{document(entry)}" for entry in items)
 
 

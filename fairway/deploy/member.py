@@ -1,4 +1,4 @@
-"""What a cluster gets so that a hub may look after it: an account for the agent, and its rights."""
+"""The objects of a member cluster: an account for the agent, and its permissions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairway.store.keys import resource_of
 
 
 def objects(namespace: str, *, may_act: bool) -> list[JsonObject]:
-    """The objects of a member; one that may not act looks, as the mode Observe asks for."""
+    """The objects of a member; without `may_act` its agent only reads, as for the mode Observe."""
     kinds = _kinds()
     account = {"name": AGENT, "namespace": namespace}
     return [
@@ -30,7 +30,7 @@ def objects(namespace: str, *, may_act: bool) -> list[JsonObject]:
 
 
 def _kinds() -> list[tuple[str, str]]:
-    """What works are made of, as groups and plurals."""
+    """The kinds that works may contain, as groups and plurals."""
     running = (resource_of(*pair) for pair in built_in().known())
     beside = (resource_of(f"{group}/v1", kind) for group, kind in HARMLESS)
     return sorted(

@@ -1,4 +1,4 @@
-"""How Prometheus and Grafana see a hub: what is scraped, the alerts, a dashboard."""
+"""A hub's monitoring with Prometheus and Grafana: scraping, alerts, a dashboard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDTH, _HEIGHT, _COLUMNS = 12, 8, 2
 
 _ANSWERED = f"rate(fairway_request_seconds_bucket{{{JOB}}}[5m])"
 
-# A panel: its title, the unit, and what is drawn with which legend.
+# A panel: its title, the unit, and its queries with their legends.
 PANELS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("Replicas that answer", "short", ((f"sum(up{{{JOB}}})", "answer"),)),
     (
@@ -96,7 +96,7 @@ def service_monitor(settings: Settings) -> JsonObject:
                     "scheme": "https",
                     "path": "/metrics",
                     "interval": "30s",
-                    # Each replica has made its own certificate; the token proves who asks.
+                    # Replicas make their own certificates; the token identifies the client.
                     "tlsConfig": {"insecureSkipVerify": True},
                     "authorization": {"credentials": {"name": TOKENS, "key": "metrics"}},
                 }
@@ -115,7 +115,7 @@ def alert_rules(settings: Settings) -> JsonObject:
 
 
 def dashboard(settings: Settings) -> JsonObject:
-    """A ConfigMap with the label by which Grafana's side container finds dashboards."""
+    """A ConfigMap with the label by which Grafana's sidecar finds dashboards."""
     metadata = _metadata(settings)
     metadata["name"] = "fairway-dashboard"
     metadata["labels"]["grafana_dashboard"] = "1"

@@ -1,12 +1,12 @@
-"""What a hub may do on the cluster that keeps its objects, and what people may do with our kinds.
+"""Permissions of a hub on the cluster that stores its objects, and of people on our kinds.
 
-A hub writes our own kinds everywhere, since tenants have their workloads in namespaces of their
-own. Of everything else it has only what it uses. It neither defines kinds nor makes admission
-policies: whoever may write those can do anything in a cluster, so an administrator does that when
-installing. Definitions of ours that have several versions it may change: they say who converts.
-Secrets it reads one by one, by name: what `fairway join` leaves for it, those in its own
-namespace, and those in namespaces whose owners bind `fairway-hub-secrets`. Of all these it changes
-the first only, whose tokens it renews.
+A hub writes our own kinds in all namespaces, because tenants have their workloads in their own
+namespaces. For everything else it has only the permissions that it uses. It neither defines kinds
+nor creates admission policies: write access to those allows anything in a cluster, so an
+administrator creates them at installation. It may change our definitions with several versions,
+because they name the conversion webhook. It reads Secrets one by one, by name: those that `fairway
+join` creates for it, those in its own namespace, and those in namespaces whose owners bind
+`fairway-hub-secrets`. Of these it changes only the first, whose tokens it renews.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SECRETS = "fairway-hub-secrets"
 RBAC = "rbac.authorization.k8s.io"
 _LEASES = "coordination.k8s.io"
 _READ = ("get", "list", "watch")
-_SCALED = {  # services; an autoscaler sets their count where the kind keeps it
+_SCALED = {  # services whose replicas an autoscaler sets in the native object
     "apps": ("deployments", "statefulsets"),
     "leaderworkerset.x-k8s.io": ("leaderworkersets",),
     "serving.kserve.io": ("inferenceservices",),
@@ -42,7 +42,7 @@ _WRITE = ("create", "update", "patch", "delete")
 
 
 def hub_role() -> JsonObject:
-    """What a hub does in every namespace."""
+    """The hub's permissions in every namespace."""
     return role(HUB, [*_our_kinds(), *_native_kinds(), *_beside()])
 
 
@@ -56,7 +56,7 @@ def _our_kinds() -> list[JsonObject]:
 
 
 def _native_kinds() -> list[JsonObject]:
-    """Objects that stand for workloads are seen, and told how these are."""
+    """Reads native objects that are workloads, and updates their status."""
     by_group: dict[str, set[str]] = {}
     for api_version, kind in built_in().known():
         resource_key = resource_of(api_version, kind)
@@ -70,7 +70,7 @@ def _native_kinds() -> list[JsonObject]:
 
 
 def _beside() -> list[JsonObject]:
-    """What a hub needs that runs nothing."""
+    """Permissions on objects that run nothing."""
     policies = [
         f"{sort}admissionpolic{ending}"
         for sort in ("mutating", "validating")
@@ -80,18 +80,18 @@ def _beside() -> list[JsonObject]:
     return [
         rule("", ["namespaces"], (*_READ, "create")),  # each cluster has one for its works
         rule("", ["events"], (*_READ, "create", "patch")),
-        rule("", ["configmaps", "serviceaccounts"], ("get",)),  # they travel with workloads
-        # The way to a cluster that joined, with a token that is renewed before it ends.
+        rule("", ["configmaps", "serviceaccounts"], ("get",)),  # they are copied with workloads
+        # Access to a joined cluster, with a token that is renewed before it expires.
         rule("", ["secrets"], ("get", "update"), [push.SECRET]),
-        rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # pinned to a cluster by a mark
-        # Another autoscaler of the same object is found, and gives way where that was asked for.
+        rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # an annotation names its cluster
+        # Finds another autoscaler of the same object, and removes it if that was requested.
         rule("autoscaling", ["horizontalpodautoscalers"], ("list", "delete")),
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
         rule(HTTP_ROUTES.group, [HTTP_ROUTES.plural], (*_READ, "patch")),  # weights of backends
         rule(RBAC, ["roles", "clusterroles", "rolebindings", "clusterrolebindings"], _READ),
-        rule("authentication.k8s.io", ["tokenreviews"], ("create",)),  # who calls: agents, people
+        rule("authentication.k8s.io", ["tokenreviews"], ("create",)),  # callers: agents, people
         rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ),
-        # Of kinds with several versions it says who converts them, and which are still kept.
+        # For kinds with several versions it sets the conversion and the stored versions.
         rule(
             "apiextensions.k8s.io",
             ["customresourcedefinitions", "customresourcedefinitions/status"],
@@ -99,7 +99,7 @@ def _beside() -> list[JsonObject]:
             [kind.qualified for kind in KINDS if kind.further],
         ),
         rule(ADMISSION, policies, ("get",), policy_names),
-        # Agents inside the hub say by leases that they live. Those of nodes are not to be changed.
+        # Agents inside the hub show by leases that they live. Leases of nodes must not change.
         rule(_LEASES, ["leases"], (*_READ, "update", "patch"), [AGENT_LEASE]),
         rule(_LEASES, ["leases"], ("create",)),
     ]
@@ -110,8 +110,10 @@ def secrets_role() -> JsonObject:
 
 
 def term_role() -> JsonObject:
-    """Who leads is written in one lease, and where replicas meet in another; one Secret has the
-    authority that they share."""
+    """Permissions on two leases, for the leader and for the list of replicas, and on one Secret.
+
+    The Secret has the certificate authority that replicas share.
+    """
     rules = [
         rule(_LEASES, ["leases"], ("get", "update"), [terms.NAME]),
         rule(_LEASES, ["leases"], ("get", "patch"), [REPLICAS]),
@@ -121,7 +123,7 @@ def term_role() -> JsonObject:
 
 
 def roles_of_people() -> list[JsonObject]:
-    """Our kinds for those who have `view`, `edit` or `admin`: what an embedded hub gives them."""
+    """Our kinds for people who have `view`, `edit` or `admin`, as on an embedded hub."""
     rules = {
         object_["metadata"]["name"]: object_["rules"]
         for object_ in bootstrap_objects()
@@ -135,10 +137,10 @@ def roles_of_people() -> list[JsonObject]:
             if set(rule.get("apiGroups", ())) <= {GROUP, KINDS_GROUP, SERVING_GROUP, COSTS_GROUP}
         ]
         made = role(f"fairway-{name}", ours)
-        # What `edit` holds, `admin` gathers by itself.
+        # `admin` aggregates `edit` by itself.
         made["metadata"]["labels"] = {f"{RBAC}/aggregate-to-{name}": "true"}
         result.append(made)
-    # A server of Kubernetes has neither of these.
+    # A Kubernetes server has neither of these.
     result.extend(role(name, rules[name]) for name in (FLEET_VIEWER, BASIC_USER))
     result.append(_for_everybody(BASIC_USER))
     return result

@@ -10,7 +10,7 @@ from fairway import __version__
 from fairway.api.amounts import Quantity, QuantityError
 from fairway.api.fleet import FleetSpec
 
-# Where the hub's term is kept and whose placement policies serve everyone.
+# The namespace of the hub's term, whose placement policies are available to all.
 SYSTEM = FleetSpec().system_namespace
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(r"[a-zA-Z0-9][-a-zA-Z0-9._/:@]*")
@@ -20,29 +20,29 @@ _REPLICAS_MOST = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One installation. Values that go into objects, then which objects there are."""
+    """One installation: values that go into objects, then which objects are included."""
 
     namespace: str = SYSTEM
     image: str = f"fairway:{__version__}"
-    replicas: int | str = 2  # a chart has a mark here instead of a number
+    replicas: int | str = 2  # a mark instead of a number in a chart
     cpu: str = "500m"
     memory: str = "1Gi"
-    options: Sequence[str] = field(default_factory=list)  # further ones of `fairway up`
+    options: Sequence[str] = field(default_factory=list)  # further options of `fairway up`
 
-    # The server notes who creates workloads, and holds native objects back; from 1.36 on.
+    # The server records who creates workloads, and holds native objects back; from 1.36 on.
     admission_policy: bool = True
     network_policy: bool = True
-    monitoring: bool = False  # for a cluster that knows the kinds of the Prometheus operator
-    all_secrets: bool = False  # those that workloads name are read in every namespace
+    monitoring: bool = False  # for a cluster with the kinds of the Prometheus operator
+    all_secrets: bool = False  # Secrets that workloads name are read in every namespace
 
     @property
     def apart(self) -> bool:
-        """Whether the hub runs elsewhere than in the namespace of its term."""
+        """Whether the hub runs in another namespace than that of its term."""
         return self.namespace != SYSTEM
 
 
 def faults(settings: Settings) -> Iterator[str]:
-    """Why settings cannot be used, each with the name of its option."""
+    """Why settings are invalid, each with the name of its option."""
     if not _LABEL.fullmatch(settings.namespace):
         yield f"--namespace: {settings.namespace!r} is not the name of a namespace"
     if not _IMAGE.fullmatch(settings.image):

@@ -1,4 +1,4 @@
-"""Conditions and moments of statuses, as Kubernetes' controllers write them."""
+"""Conditions and timestamps of statuses, as the Kubernetes controllers write them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fairway.kinds.plain import maps_at, text
 
 
 def moment(seconds: float) -> str:
-    """A moment in Kubernetes' form, to the second."""
+    """A timestamp in the Kubernetes format, to the second."""
     return _write(int(seconds))
 
 
 @lru_cache(maxsize=256)
 def _write(seconds: int) -> str:
-    """Much happens within one second."""
+    """Cached, because many timestamps fall within one second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -32,7 +32,7 @@ def condition(kind: str, *, holds: bool, since: float, reason: str, message: str
 
 
 def find_condition(status: JsonObject, kind: str) -> JsonObject:
-    """The condition of a type; an empty one where there is none."""
+    """The condition of this type; empty if there is none."""
     matching = (
         condition for condition in maps_at(status, "conditions") if condition.get("type") == kind
     )
@@ -40,7 +40,7 @@ def find_condition(status: JsonObject, kind: str) -> JsonObject:
 
 
 def first_true(status: JsonObject, *kinds: str) -> JsonObject:
-    """The first condition of these types, in this order, that is true; else an empty one."""
+    """The first of these condition types, in this order, that is true; else empty."""
     if not status.get("conditions"):
         return {}
     candidates = (find_condition(status, kind) for kind in kinds)
@@ -48,7 +48,7 @@ def first_true(status: JsonObject, *kinds: str) -> JsonObject:
 
 
 def earliest(moments: Iterable[str]) -> str:
-    """Moments in Kubernetes' form sort as texts; empty ones do not count."""
+    """The earliest timestamp; timestamps sort as strings, and empty ones are ignored."""
     return min((moment for moment in moments if moment), default="")
 
 
@@ -57,13 +57,13 @@ def latest(moments: Iterable[str]) -> str:
 
 
 def first_of(statuses: Sequence[JsonObject], kind: str) -> JsonObject:
-    """A true condition of any of these statuses: the earliest."""
+    """The earliest true condition of this type in any of these statuses."""
     candidates = [entry for entry in (first_true(status, kind) for status in statuses) if entry]
     return min(candidates, key=lambda candidate: text(candidate, "lastTransitionTime"), default={})
 
 
 def last_of(statuses: Sequence[JsonObject], kind: str) -> JsonObject:
-    """The latest of the conditions of a type, if it is true in all of these statuses."""
+    """The latest condition of this type, if it is true in all of these statuses."""
     candidates = [first_true(status, kind) for status in statuses]
     if not candidates or not all(candidates):
         return {}

@@ -1,7 +1,7 @@
-"""The decision, written into manifests so that a cluster's own scheduler can't undo it.
+"""Writes the decision into manifests, so that a cluster's own scheduler can't undo it.
 
-Every pod template is labelled with the work, the attempt and the pod set, by which an agent knows
-its pods. Priorities are left alone: they are the cluster's own affair.
+Every pod template gets labels for the work, the attempt and the pod set; an agent recognises its
+pods by them. Priorities are left alone: they belong to the cluster.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What the pods of one set get; what is empty stays as it was written."""
+    """Changes to the pods of one set; empty fields change nothing."""
 
     node_selector: Mapping[str, str] = field(default_factory=dict)
-    node_affinity: tuple[NodeTerm, ...] = ()  # one must hold, beside what is required already
+    node_affinity: tuple[NodeTerm, ...] = ()  # ORed terms, in addition to the existing requirements
     tolerations: tuple[Toleration, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)  # set, whatever was there
+    environment: Mapping[str, str] = field(default_factory=dict)  # overrides existing values
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    requests: Mapping[str, Quantity] = field(default_factory=dict)  # per pod; 0 takes one away
+    requests: Mapping[str, Quantity] = field(default_factory=dict)  # per pod; 0 removes it
     image: str = ""  # of the containers that are not sidecars
     scheduler_name: str = ""
 
 
 def decorate(kind: Kind, manifest: JsonObject, changes: Mapping[str, Change]) -> JsonObject:
-    """A copy of a manifest whose pod templates have the changes of their pod set."""
-    # Templates that may be left out are made by `with_counts`.
+    """A copy of a manifest with each pod set's changes applied to its pod templates."""
+    # `with_counts` creates templates that a user may leave out.
     decorated = copy_of(kind.with_counts(manifest, {}))
     for name, template in kind.templates(decorated).items():
         change = changes.get(pod_set_of(name))
@@ -53,14 +53,14 @@ def decorate(kind: Kind, manifest: JsonObject, changes: Mapping[str, Change]) ->
 
 
 def with_pod_labels(kind: Kind, manifest: JsonObject, *, work: str, attempt: int) -> JsonObject:
-    """A copy of a manifest whose pods can be told apart by work, attempt and pod set."""
+    """A copy of a manifest whose pods are labelled by work, attempt and pod set."""
     own = {WORK: work_label(work), ATTEMPT: str(attempt)}
     names = {pod_set.name for pod_set in kind.pod_sets(manifest)}
     return decorate(kind, manifest, {name: Change(labels={**own, POD_SET: name}) for name in names})
 
 
 def work_label(work: str) -> str:
-    """The name of a work as a label's value, which is shorter than names may be."""
+    """The name of a work as a label value, which has a shorter length limit than names."""
     if len(work) <= _LABEL_MOST:
         return work
     digest = sha256(work.encode()).hexdigest()[:_DIGEST_LENGTH]
@@ -68,12 +68,12 @@ def work_label(work: str) -> str:
 
 
 def pod_set_of(template: str) -> str:
-    """The pod set of a template; several templates of one set are called NAME/2 and so on."""
+    """The pod set of a template; further templates of the same set are named NAME/2 and so on."""
     return template.partition("/")[0]
 
 
 def make_map(value: JsonObject, *keys: str) -> JsonObject:
-    """The map at a path of keys, made where there is none; for copies that may be changed."""
+    """The map at a path of keys, created if missing; changes `value` in place."""
     for key in keys:
         known = value.get(key)
         if not isinstance(known, dict):
@@ -105,9 +105,9 @@ def _change(template: JsonObject, change: Change) -> None:
 
 
 def require(spec: JsonObject, terms: tuple[NodeTerm, ...]) -> None:
-    """Requires one of these terms, beside what a pod requires of its nodes already.
+    """Requires one of these terms, in addition to a pod's existing node requirements.
 
-    Of several terms one suffices, hence each of the old ones is joined with each of the new.
+    Terms are ORed, so each existing term is combined with each new one.
     """
     required = make_map(spec, "affinity", "nodeAffinity", _REQUIRED)
     added = [[to_plain(expression) for expression in term.match_expressions] for term in terms]
@@ -132,14 +132,14 @@ def add_tolerations(spec: JsonObject, added: tuple[Toleration, ...]) -> None:
 
 
 def plain_toleration(toleration: Toleration) -> JsonObject:
-    """A toleration in its wire form, with its operator, as people write it."""
+    """A toleration in its wire form, with an explicit operator."""
     return {"operator": toleration.operator, **to_plain(toleration)}
 
 
 def set_environment(
     container: JsonObject, variables: Mapping[str, str], *, overrides: bool = True
 ) -> None:
-    """Gives a container variables; its own stay where nothing overrides them."""
+    """Sets variables on a container; with `overrides` false, the container's own values win."""
     if not variables:
         return
     own = maps_at(container, "env")
@@ -157,9 +157,9 @@ def set_environment(
 
 
 def _ask(containers: list[JsonObject], requests: Mapping[str, Quantity]) -> None:
-    """Asks for other amounts of some resources, in the containers that asked for them before.
+    """Changes the requests for some resources, in the containers that already request them.
 
-    Where several did, the first gets all; where none did, the first container does.
+    If several containers do, the first gets the whole amount; if none does, the first container.
     """
     for name, amount in requests.items():
         asking = [container for container in containers if _asks(container, name)] or containers[:1]

@@ -1,8 +1,8 @@
-"""Objects of the namespace that pods need, and that travel along with them.
+"""Objects of the namespace that pods need; they are copied to the cluster with the workload.
 
-Found are ConfigMaps, Secrets, volume claims and service accounts, wherever a pod names them. What
-is optional counts as well: it travels along where it exists. Volume claims that the pods' own
-controller makes from templates do not count.
+These are ConfigMaps, Secrets, volume claims and service accounts, wherever a pod refers to them.
+Optional references are included: they are copied if they exist. Volume claims that the pods' own
+controller creates from templates are not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from fairway.api.meta import JsonObject, ObjectReference
 from fairway.kinds.plain import child, maps_at, text
 
-# Where the sources of volumes name a Secret, beside those of the `secret` source.
+# Fields of volume sources that name a Secret, besides the `secret` source.
 _SECRET_SOURCES = {
     "azureFile": ("secretName",),
     "cephfs": ("secretRef", "name"),
@@ -24,7 +24,7 @@ _SECRET_SOURCES = {
     "scaleIO": ("secretRef", "name"),
     "storageos": ("secretRef", "name"),
 }
-# What every namespace has of itself.
+# Objects that every namespace has by default.
 _EVERYWHERE = {
     ObjectReference(kind="ServiceAccount", name="default"),
     ObjectReference(kind="ConfigMap", name="kube-root-ca.crt"),
@@ -32,7 +32,7 @@ _EVERYWHERE = {
 
 
 def of_templates(templates: Iterable[JsonObject]) -> tuple[ObjectReference, ...]:
-    """What the pods of these templates need, without repetition, in a fixed order."""
+    """Dependencies of the pods of these templates, deduplicated, in a fixed order."""
     references = {
         reference for template in templates for reference in _of_pod(child(template, "spec"))
     }

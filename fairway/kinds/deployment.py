@@ -1,4 +1,4 @@
-"""Deployment: a service of equal pods, divided by its replicas."""
+"""Deployment: a service of identical pods, divided by replicas."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Deployment(Replicated):
         count, ready = wanted_replicas(body), number(status, "readyReplicas")
         updated = number(status, "updatedReplicas")
         current = is_current(body)
-        # A pod that is ready counts once it was so for `minReadySeconds`.
+        # A ready pod is available only after `minReadySeconds`.
         is_there = number(status, "availableReplicas") >= count and updated >= count
         phase: Phase = "Running" if ready or not count else "Pending"
         if self.is_held(body):
@@ -125,7 +125,7 @@ def _pod_set(manifest: JsonObject) -> str:
 
 
 def _of_generation(whole: JsonObject, manifest: JsonObject) -> JsonObject:
-    """Generations differ from cluster to cluster; on the hub that of the hub's object counts."""
+    """Sets the generation of the hub's object, because generations differ between clusters."""
     return {"observedGeneration": number(manifest, "metadata", "generation"), **whole}
 
 
@@ -134,7 +134,7 @@ def _is_paused(manifest: JsonObject) -> bool:
 
 
 def _unavailable_most(manifest: JsonObject, count: int) -> int:
-    """How many replicas may lack during an update; a quarter, rounded down, unless it says."""
+    """How many replicas may be unavailable during an update; by default a quarter, rounded down."""
     value = child(manifest, "spec", "strategy", "rollingUpdate").get("maxUnavailable", "25%")
     if isinstance(value, int):
         return value
@@ -143,7 +143,7 @@ def _unavailable_most(manifest: JsonObject, count: int) -> int:
 
 
 def _trouble(status: JsonObject, *, is_there: bool) -> JsonObject:
-    """The condition that tells why replicas are lacking."""
+    """The condition that says why replicas are missing."""
     failure = condition_of(status, "ReplicaFailure")
     if failure.get("status") == "True":
         return failure

@@ -1,8 +1,7 @@
-"""How many replicas of a service may be missing while the hub moves others.
+"""How many replicas of a service may be unavailable while the hub moves some.
 
-What the workload says itself counts first, then a PodDisruptionBudget that travels along with its
-template. Percentages are rounded up, as Kubernetes does; of a budget that names the least to be
-there, the rest may be missing.
+The workload's own setting comes first, then a PodDisruptionBudget in its template. Percentages are
+rounded up, as Kubernetes does; with `minAvailable`, the remaining replicas may be unavailable.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _BUDGET = "PodDisruptionBudget"
 
 
 def budget_of(workload: Workload) -> int | None:
-    """Most replicas that may be missing; None where nobody has said so."""
+    """The maximum number of unavailable replicas; None if not set."""
     spec = workload.spec
     if spec.disruption is not None:
         return spec.disruption.max_unavailable
@@ -37,7 +36,7 @@ def _allowed(spec: Any, replicas: int) -> int | None:
 
 
 def _count(value: Any, replicas: int) -> int | None:
-    """A number, or a percentage of the replicas; what is neither is the cluster's to refuse."""
+    """A number, or a percentage of the replicas; anything else is for the cluster to refuse."""
     text = str(value)
     if text.endswith("%") and text[:-1].isdecimal():
         return -(-int(text[:-1]) * replicas // 100)

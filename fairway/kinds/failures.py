@@ -1,8 +1,8 @@
 """Why a pod failed or does not start, read from its status as Kubernetes writes it.
 
-Several parts of a status speak of one failure; the most telling one gives the reason: what ended
-the pod as a whole, then what ended or keeps back a container, then why no node was found. What is
-not in the status (volumes, sandboxes) is in the events on the pod.
+Several parts of a status may describe one failure. The reason comes from the first of these: what
+ended the whole pod, what ended or blocks a container, a warning event on the pod (volumes and
+sandboxes appear only there), why no node was found.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fairway.kinds.conditions import find_condition
 from fairway.kinds.plain import child, maps_at, text
 
 _MESSAGE_MOST = 1024
-# Containers that wait for these have nothing to tell.
+# Normal waiting reasons, which explain no failure.
 _ORDINARY = ("", "ContainerCreating", "PodInitializing")
 _EVENTS = (
     "FailedMount",
@@ -29,7 +29,7 @@ _EVENTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFailure:
-    """What a cluster says of a pod that failed or cannot start."""
+    """What a cluster says about a pod that failed or cannot start."""
 
     reason: str
     message: str = ""
@@ -38,7 +38,7 @@ class PodFailure:
 
 
 def failure_of(pod: JsonObject, events: Sequence[JsonObject] = ()) -> PodFailure | None:
-    """Why a pod failed, or what keeps it back; None where nothing is wrong with it."""
+    """Why a pod failed or does not start; None if nothing is wrong with it."""
     status = child(pod, "status")
     if status.get("phase") == "Succeeded":
         return None
@@ -59,7 +59,7 @@ def failure_of(pod: JsonObject, events: Sequence[JsonObject] = ()) -> PodFailure
 
 
 def _of_pod(status: JsonObject) -> Iterator[PodFailure]:
-    """What ended the pod as a whole: its node, or somebody who disturbed it."""
+    """What ended the whole pod: its node, or a disruption."""
     exit_code = next((pod_failure.exit_code for pod_failure in _of_containers(status)), None)
     reason = text(status, "reason")
     if reason:
@@ -72,7 +72,7 @@ def _of_pod(status: JsonObject) -> Iterator[PodFailure]:
 
 
 def _of_containers(status: JsonObject) -> Iterator[PodFailure]:
-    """The containers that ended badly, then those that do not start; the first to end first."""
+    """Containers that ended in failure, earliest first; then those that do not start."""
     every = [
         entry
         for name in ("initContainerStatuses", "containerStatuses")

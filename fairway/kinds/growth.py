@@ -1,8 +1,7 @@
-"""Kinds that take more pods in, or let some go, while they run.
+"""Kinds that can gain or lose pods while they run.
 
-Their own controllers make or end pods when a count in the object changes, and what they run is told
-so or does not care. All others run with the pods that they began with; of kinds that rules describe
-nothing is known.
+Their controllers create or delete pods when a count in the object changes, and their processes
+adapt or are not affected. All other kinds run with the pods that they started with.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _IF_ELASTIC = frozenset({("kubeflow.org", "PyTorchJob")})
 
 
 def grows(manifest: JsonObject) -> bool:
-    """Whether an object takes more pods in while it runs."""
+    """Whether an object can gain pods while it runs."""
     kind = (str(manifest.get("apiVersion", "")).rpartition("/")[0], str(manifest.get("kind", "")))
     if kind in _IF_ELASTIC:
         return bool(child(manifest, "spec", "elasticPolicy"))

@@ -1,13 +1,13 @@
 """How an object on the hub is held back from the hub's own controllers, kind by kind.
 
-A hub on Kubernetes may have the very controllers that its members have. An object that names a
-queue must run in members and nowhere else, so that each kind needs a means by which the controller
-beside the hub leaves it alone. A means must not touch a field that people write: whoever keeps the
-object in a repository would see a difference. Kinds that have no such means are refused, and are
-run by a Workload that has them in its template.
+A hub on Kubernetes may run the same controllers as its members. An object that names a queue must
+run in members and nowhere else, so each kind needs a means to make the controllers on the hub
+ignore it. A means must not touch a field that people write: an object that is kept in a repository
+would show a difference. Kinds without such a means are refused; they run inside the template of a
+Workload.
 
-The server itself applies this table, by admission policies that are made of it; and no workload is
-made of an object that is not held back, whatever let it in.
+The server applies this table by admission policies that are generated from it. No workload is
+created for an object that is not held back, however it was admitted.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Means:
     """One way to hold an object back."""
 
     name: str
-    path: tuple[str, ...] = ()  # the field that says so
-    value: Any = None  # what we write there
-    also: tuple[Any, ...] = ()  # what holds it back as well, where somebody wrote it
-    # Whether it takes effect on an object whose controller has begun with it.
+    path: tuple[str, ...] = ()  # the field to set
+    value: Any = None  # the value that we write there
+    also: tuple[Any, ...] = ()  # other values that hold it back as well
+    # Whether it works on an object that its controller already runs.
     works_late: bool = False
     why: str = ""
 
@@ -85,7 +85,7 @@ _BY_ANNOTATION = Means(
 
 
 def means_of(kind: Kind) -> Means:
-    """The means of a kind; one that a rule describes is held as the rule says."""
+    """The means for a kind; for a kind from a rule, as the rule says."""
     if not isinstance(kind, RuleKind):
         is_volcano = kind.api_versions[0].startswith("batch.volcano.sh/")
         return _NONE if is_volcano else _IN_CODE.get(kind.name, _NONE)
@@ -100,7 +100,7 @@ def means_of(kind: Kind) -> Means:
 
 
 def is_held_back(manifest: JsonObject, kind: Kind) -> bool:
-    """Whether the controllers of a hub leave an object alone."""
+    """Whether the hub's own controllers ignore an object."""
     means = means_of(kind)
     if not means.is_possible:
         return False
@@ -129,14 +129,14 @@ def advice(kind: Kind) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Kinds that are held back by one means."""
+    """Kinds that are held back by the same means."""
 
     means: Means
     kinds: tuple[tuple[str, str], ...] = field(default=())  # API version and kind, in order
 
 
 def groups(kinds: KnownKinds) -> Sequence[Group]:
-    """All kinds by their means, those that must be wrapped last."""
+    """All kinds grouped by their means; kinds that need a Workload come last."""
     result: dict[Means, list[tuple[str, str]]] = {}
     for api_version, name in kinds.known():
         kind = kinds.of({"apiVersion": api_version, "kind": name})

@@ -1,7 +1,7 @@
-"""What is asked of every kind.
+"""The protocol that every kind implements.
 
-A manifest is what a user wrote; an object is what a cluster made of it, with its status. Manifests
-that come in are never changed; what comes out is a copy.
+A manifest is what a user wrote; an object is what a cluster made from it, with its status. Input
+manifests are never changed; results are copies.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Pod:
     spec: JsonObject  # with the environment that the controller injects
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    # How often the controller makes it anew after it failed; None: for ever. Containers that are
-    # restarted in place, by the pod's restart policy, are the driver's own affair.
+    # How often the controller recreates it after a failure; None: without limit. Restarting
+    # containers in place, by the pod's restart policy, is up to the driver.
     retries: int | None = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodState:
-    """What one pod does; from it a kind says what its own controller's status would be.
+    """The state of one pod; from these a kind derives the status that its controller would write.
 
-    A pod that was made anew has the name and index of the one before, and one restart more.
+    A recreated pod keeps its name and index, and has one restart more.
     """
 
     name: str
@@ -52,16 +52,16 @@ class PodState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What the status of an object says, in our words."""
+    """What the status of an object says, in Fairway's words."""
 
     phase: Phase = "Pending"
-    reason: str = ""  # a code, as the cluster gave it
+    reason: str = ""  # the cluster's reason code
     message: str = ""
     ready: int = 0  # pods or replicas that are ready
     succeeded: int = 0
     failed: int = 0
-    progress: str = ""  # what a person would like to read, such as 3/10 completions
-    is_healthy: bool | None = None  # of services; None: not known yet
+    progress: str = ""  # human-readable, such as 3/10 completions
+    is_healthy: bool | None = None  # services only; None: not known yet
     is_current: bool = True  # whether the status is of the newest generation
 
 
@@ -70,7 +70,7 @@ class Kind(Protocol):
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        """Every version that is understood, the preferred one first, such as `batch/v1`."""
+        """All supported versions, the preferred one first, such as `batch/v1`."""
         ...
 
     @property
@@ -79,34 +79,34 @@ class Kind(Protocol):
         ...
 
     def faults(self, manifest: JsonObject) -> list[str]:
-        """Why a manifest cannot be run, each with its field's path; none where it can."""
+        """Why a manifest cannot be run, each with its field's path; empty if it can."""
         ...
 
     def mode(self, manifest: JsonObject) -> Mode: ...
 
     def replicas(self, manifest: JsonObject) -> int | None:
-        """Of a Divided kind: how many copies of its pod sets; None for all others."""
+        """For a Divided kind, the number of copies of its pod sets; None for all others."""
         ...
 
     def pod_sets(self, manifest: JsonObject) -> tuple[PodSet, ...]:
-        """Its roles; those of a Divided kind are of one replica."""
+        """Its pod sets; for a Divided kind, those of one replica."""
         ...
 
     def templates(self, manifest: JsonObject) -> Mapping[str, JsonObject]:
-        """The pod templates by pod set, as they stand in this manifest: parts of it, not copies.
+        """The pod templates by pod set: references into this manifest, not copies.
 
         A template has `metadata` and `spec`; a plain Pod is its own template. Several pod sets may
-        share one, and several templates may make up one pod set under `NAME/2`, `NAME/3` and so on.
-        One that a user may leave out is there after `with_counts`.
+        share one template. Several templates may form one pod set, as `NAME/2`, `NAME/3` and so on.
+        A template that a user may leave out exists after `with_counts`.
         """
         ...
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
-        """The manifest with other numbers of pods; for Divided kinds `replicas` is the key."""
+        """The manifest with other pod counts; for Divided kinds `replicas` is the key."""
         ...
 
     def is_held(self, manifest: JsonObject) -> bool:
-        """Whether it is written so that its own controller makes no pods."""
+        """Whether its own controller makes no pods, as the manifest is written."""
         ...
 
     def held(self, manifest: JsonObject) -> JsonObject:
@@ -114,16 +114,16 @@ class Kind(Protocol):
         ...
 
     def released(self, manifest: JsonObject) -> JsonObject:
-        """The manifest such that its pods are made."""
+        """The manifest, no longer suspended, so that its pods are made."""
         ...
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
         """The pods that its own controller would make, with the environment it gives them.
 
-        All that it would ever make, in their order; none while it is held. No more pods of a set
-        run at a time than the set counts (a Job of ten completions, three in parallel, is a set
-        of three and ten pods). Drivers without such a controller (local, simulated) go by this;
-        `running.due` tells which pods to start next.
+        These are all pods that it would ever make, in order; none while it is held. At most `count`
+        pods of a set run at a time (a Job of ten completions, three in parallel, is a set of three
+        and has ten pods). Drivers without such a controller (local, simulated) use this;
+        `pod_starts.due` says which pods to start next.
         """
         ...
 
@@ -139,10 +139,9 @@ class Kind(Protocol):
         ...
 
     def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
-        """One status of the parts in several clusters, for the object on the hub."""
+        """The statuses from several clusters merged into one, for the object on the hub."""
         ...
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
-        """Objects of the namespace that its pods need: configuration, secrets, volume claims,
-        service accounts."""
+        """ConfigMaps, Secrets, volume claims and service accounts that its pods need."""
         ...

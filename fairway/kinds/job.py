@@ -1,6 +1,6 @@
 """Job: pods that run to completion, indexed or not.
 
-A gang of as many pods as run in parallel. It is held by `suspend`.
+It is a gang of as many pods as run in parallel. It is held by `suspend`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ POD_SET = "pod"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 INDEX = "batch.kubernetes.io/job-completion-index"
 LEAST_COUNT = ("fairway.dev/least-count", "kueue.x-k8s.io/job-min-parallelism")
-# Whether each index is a worker of one computation, so that fewer workers mean fewer indexes.
+# Annotations that make each index a worker of one computation: fewer workers mean fewer indexes.
 FOLLOWS_PARALLELISM = (
     "fairway.dev/completions-equal-parallelism",
     "kueue.x-k8s.io/job-completions-equal-parallelism",
 )
 CONTROLLER = "kubernetes.io/job-controller"
-# Controllers of a fleet, whose word ends where the job goes to a cluster.
+# Fleet-level controllers: `managedBy` names them on the hub only, not in the member clusters.
 FLEET_CONTROLLERS = ("fairway.dev/hub", "kueue.x-k8s.io/multikueue")
 
 
@@ -95,7 +95,7 @@ def pod_set_of(job: JsonObject) -> str:
 
 
 def managed_by_faults(manifest: JsonObject, own: str) -> list[str]:
-    """That another controller runs it: then nothing of ours may."""
+    """A fault if another controller manages the job, because then Fairway must not run it."""
     manager = child(manifest, "spec").get("managedBy")
     if manager in (None, own, *FLEET_CONTROLLERS):
         return []
@@ -107,7 +107,7 @@ def is_indexed(job: JsonObject) -> bool:
 
 
 def pods_at_a_time(job: JsonObject) -> int:
-    """Its parallelism, but no more than it has completions."""
+    """Its parallelism, capped at its completions."""
     spec = child(job, "spec")
     parallelism = max(0, number(spec, "parallelism", default=1))
     completions = spec.get("completions")
@@ -115,9 +115,9 @@ def pods_at_a_time(job: JsonObject) -> int:
 
 
 def with_parallelism(job: JsonObject, count: int) -> JsonObject:
-    """A job of other parallelism.
+    """A copy of a job with another parallelism.
 
-    Its completions stay, since each stands for a piece of work, unless it says that they follow.
+    Its completions stay, because each is a piece of work, unless an annotation couples the two.
     """
     follows = annotation(job, *FOLLOWS_PARALLELISM) == "true"
     if follows and child(job, "spec").get("completions") is not None:
@@ -126,7 +126,7 @@ def with_parallelism(job: JsonObject, count: int) -> JsonObject:
 
 
 def pods_of(job: JsonObject, pod_set: str, *, first: int = 0) -> list[Pod]:
-    """The pods of a job; numbered within the pod set from `first` on."""
+    """The pods of a job, numbered within the pod set from `first`."""
     spec, name = child(job, "spec"), name_of(job)
     template = child(spec, "template")
     completions = spec.get("completions")

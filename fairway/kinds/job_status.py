@@ -1,7 +1,7 @@
 """The status of a Job: what its controller writes, and what it means.
 
-A job is over by its own rules: enough completions or its success policy; the back-off limit, for
-all pods or for each index, its pod failure policy, or its deadline.
+A job ends by its own rules: enough completions or its success policy; its backoff limit (for all
+pods or per index), its pod failure policy, or its deadline.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COUNTS = ("active", "ready", "succeeded", "failed", "terminating")
 
 
 class JobEnd(NamedTuple):
-    """Why a job is over."""
+    """Why a job ended."""
 
     is_success: bool
     reason: str
@@ -89,7 +89,7 @@ def _suspend(now: float) -> JsonObject:
 
 
 def _probe(entry: JsonObject) -> JsonObject:
-    """Conditions of jobs also say when they were looked at."""
+    """Adds the probe time that Job conditions have."""
     return {**entry, "lastProbeTime": entry["lastTransitionTime"]}
 
 
@@ -98,7 +98,7 @@ def _start(pods: Sequence[PodState], now: float) -> float:
 
 
 def _end(status: JsonObject, verdict: JobEnd, ended: float) -> None:
-    """The two conditions that end a job: one for the decision, one once its pods are gone."""
+    """Writes the two conditions that end a job: the decision, and the end of its pods."""
     kinds = (
         ("SuccessCriteriaMet", "Complete") if verdict.is_success else ("FailureTarget", "Failed")
     )
@@ -113,7 +113,7 @@ def _end(status: JsonObject, verdict: JobEnd, ended: float) -> None:
 
 
 def verdict_of(job: JsonObject, pods: Sequence[PodState], *, now: float) -> JobEnd | None:
-    """Why a job is over; None where it is not."""
+    """Why a job ended; None if it has not."""
     return _failure(child(job, "spec"), pods, now) or _success(child(job, "spec"), pods)
 
 
@@ -167,7 +167,7 @@ def _success(spec: JsonObject, pods: Sequence[PodState]) -> JobEnd | None:
             return JobEnd(True, "SuccessPolicy", f"Matched rules at index {position}")
     wanted = spec.get("completions")
     if not isinstance(wanted, int):
-        # A queue of work: one success says that the work is done, the rest may finish.
+        # A work queue: one success means that the work is done; the other pods may finish.
         wanted = 1 if "parallelism" not in spec else None
     if wanted is None:
         is_done = bool(succeeded) and not any(pod.phase in _ALIVE for pod in pods)
@@ -190,7 +190,7 @@ def _meets(rule: JsonObject, succeeded: set[int]) -> bool:
 
 
 def _rule_of(spec: JsonObject, pod: PodState) -> tuple[int, str]:
-    """The rule of the pod failure policy that a failed pod falls under, and what it does."""
+    """The matching rule of the pod failure policy for a failed pod, and its action."""
     for position, rule in enumerate(maps_at(spec, "podFailurePolicy", "rules")):
         codes = child(rule, "onExitCodes")
         values = codes.get("values")
@@ -222,7 +222,7 @@ def read(body: JsonObject) -> Observed:
     status, spec = child(body, "status"), child(body, "spec")
     succeeded, failed = _ended(status, "succeeded"), _ended(status, "failed")
     active = number(status, "active")
-    # Before `ready` existed, a pod that ran was all that was known.
+    # Old clusters have no `ready` field; then every active pod counts as ready.
     ready = number(status, "ready", default=active)
     wanted = spec.get("completions")
     total = f"/{wanted}" if isinstance(wanted, int) else ""
@@ -248,13 +248,13 @@ def read(body: JsonObject) -> Observed:
 
 
 def _ended(status: JsonObject, how: str) -> int:
-    """Pods that ended so: those counted, and those that the controller has yet to count."""
+    """Pods that ended this way: those counted, and those the controller has not counted yet."""
     uncounted = child(status, "uncountedTerminatedPods").get(how)
     return number(status, how) + (len(uncounted) if isinstance(uncounted, list) else 0)
 
 
 def merge_statuses(statuses: Mapping[str, JsonObject]) -> JsonObject:
-    """Counts add up; it failed where a part failed, and is complete once all parts are."""
+    """Adds the counts; a job failed if any part failed, and is complete once all parts are."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
         return copy_of(parts[0]) if parts else {}
@@ -279,10 +279,10 @@ def merge_statuses(statuses: Mapping[str, JsonObject]) -> JsonObject:
 
 
 def follow_status(status: JsonObject, before: JsonObject, *, has_failed: bool) -> JsonObject:
-    """A status as it may follow another on a server: what was said for good is not taken back.
+    """Adjusts a status to what may follow `before` on a server: final facts are not taken back.
 
-    A job that is tried again, perhaps elsewhere, began when it first began; its counts never fall;
-    and it has not failed before its last try has.
+    A retried job, perhaps in another cluster, keeps its first start time; its counts never fall;
+    and it has failed only once its last attempt has.
     """
     made = dict(status)
     if before.get("startTime"):

@@ -1,11 +1,11 @@
 """JobSet: jobs that start, succeed and fail together.
 
-Each replicated job is a pod set; a job of it is a member, which stays in one cluster where the gang
-may split. Pods find each other by the names that the set's headless service gives them, and learn
-who they are from labels and annotations, as its own controller puts them there.
+Each replicated job is a pod set; each of its jobs is a member, which stays in one cluster if the
+gang may split. Pods find each other by the host names of the set's headless service. They read
+their own identity from labels and annotations, as its own controller writes them.
 
-Its failure policy makes all jobs anew; without its controller, that is left to the hub, so that a
-failed job ends the set.
+Its failure policy recreates all jobs. Without its controller this is left to the hub, so a failed
+job ends the set.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class JobSet:
         }
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
-        """Other numbers of whole jobs; where there is one job only, another size of it."""
+        """Changes the number of whole jobs; if there is one job only, its size."""
         replicated = [
             _with_count(replicated_job, counts[text(replicated_job, "name")])
             if text(replicated_job, "name") in counts
@@ -141,7 +141,7 @@ def _with_count(replicated: JsonObject, count: int) -> JsonObject:
 
 
 def subdomain(jobset: JsonObject) -> str:
-    """The service under which pods find each other; empty where they do not ask for names."""
+    """The service for the pods' host names; empty if DNS host names are not enabled."""
     network = child(jobset, "spec", "network")
     if network.get("enableDNSHostnames") is False:
         return ""
@@ -149,7 +149,7 @@ def subdomain(jobset: JsonObject) -> str:
 
 
 def coordinator(jobset: JsonObject) -> str:
-    """The address of the pod that leads the rest; empty where none does."""
+    """The address of the coordinator pod; empty if there is none."""
     result = child(jobset, "spec", "coordinator")
     if not result:
         return ""
@@ -159,7 +159,7 @@ def coordinator(jobset: JsonObject) -> str:
 
 
 def _jobs(jobset: JsonObject, replicated: JsonObject) -> Iterator[JsonObject]:
-    """The jobs that the set's controller would make of a replicated job."""
+    """The jobs that the set's controller would make from a replicated job."""
     name = text(replicated, "name")
     spec = child(replicated, "template", "spec")
     template = child(spec, "template")
@@ -183,7 +183,7 @@ def _jobs(jobset: JsonObject, replicated: JsonObject) -> Iterator[JsonObject]:
             "spec": {
                 "completionMode": "Indexed",
                 **spec,
-                # An indexed job has as many completions as pods unless it says otherwise.
+                # An indexed job has as many completions as pods by default.
                 "completions": number(spec, "completions", default=_job_size(replicated)),
                 "template": {"metadata": metadata, "spec": pod},
             },
@@ -191,7 +191,7 @@ def _jobs(jobset: JsonObject, replicated: JsonObject) -> Iterator[JsonObject]:
 
 
 def _marks(jobset: JsonObject, replicated: JsonObject, index: int) -> dict[str, str]:
-    """The labels, and equal annotations, by which a pod knows who it is."""
+    """The labels (and equal annotations) that identify a pod."""
     name, job_name = text(replicated, "name"), ""
     before, total = 0, 0
     for replicated_job in maps_at(jobset, "spec", "replicatedJobs"):
@@ -243,7 +243,7 @@ def _play(jobset: JsonObject, states: Sequence[PodState], now: float) -> JsonObj
 def _played_jobs(
     jobset: JsonObject, replicated: JsonObject, states: Sequence[PodState], now: float
 ) -> tuple[list[job_status.JobEnd | None], JsonObject]:
-    """What becomes of each job of a replicated job, and the counts of its status."""
+    """The result of each job of a replicated job, and the counts for its status."""
     verdicts: list[job_status.JobEnd | None] = []
     counts = dict.fromkeys(_COUNTS, 0)
     first = 0
@@ -278,7 +278,7 @@ def _renumber(state: PodState, first: int) -> PodState:
 def _over(
     jobset: JsonObject, verdicts: Mapping[str, Sequence[job_status.JobEnd | None]]
 ) -> tuple[str, str, str] | None:
-    """Whether the set is over: a failed job ends it; else its success policy does."""
+    """Why the set ended: a failed job ends it; otherwise its success policy does."""
     every = [verdict for job_end in verdicts.values() for verdict in job_end]
     if any(verdict is not None and not verdict.is_success for verdict in every):
         return "Failed", "FailedJobs", "jobset failed due to one or more job failures"
@@ -324,8 +324,8 @@ def _read(jobset: JsonObject) -> Observed:
     jobs = sum(replicas for replicas, _ in sizes.values())
     succeeded = sum(number(entry, "succeeded") for entry in counted)
     ready = sum(number(entry, "ready") for entry in counted)
-    # Its controller counts jobs; a job that is ready has all its pods. It stays ready until it is
-    # counted as succeeded, but no longer active once its last pod ended.
+    # The controller counts jobs; all pods of a ready job are ready. A job stays ready until it is
+    # counted as succeeded, but is no longer active once its last pod ended.
     ready_pods = sum(
         min(number(entry, "ready"), number(entry, "active"))
         * sizes.get(text(entry, "name"), (0, 0))[1]
@@ -352,7 +352,7 @@ def _read(jobset: JsonObject) -> Observed:
 
 
 def _merge(statuses: Mapping[str, JsonObject]) -> JsonObject:
-    """Counts add up; it failed where a part failed, and is complete once all parts are."""
+    """Adds the counts; a set failed if any part failed, and is complete once all parts are."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
         return copy_of(parts[0]) if parts else {}

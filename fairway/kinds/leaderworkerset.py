@@ -1,7 +1,7 @@
 """LeaderWorkerSet: groups of pods with a leader, divided by groups.
 
-A group is the replica: one leader and the workers, which start together. Without a template of its
-own the leader is like a worker, and the group is one pod set.
+A replica is a group: one leader and its workers, which start together. Without a leader template
+the leader equals a worker, and the group is one pod set.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LeaderWorkerSet(Replicated):
         return templates
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
-        """Group by group; within a pod set, pods are numbered through all groups."""
+        """Pods group by group; within a pod set, they are numbered across all groups."""
         templates = self.templates(manifest)
         size, made = group_size(manifest), []
         for group in range(wanted_replicas(manifest)):
@@ -101,7 +101,7 @@ class LeaderWorkerSet(Replicated):
         return {key: value for key, value in status.items() if value != 0}
 
     def read(self, body: JsonObject) -> Observed:
-        """What its controller says; to it a group is ready once its leader is and all are made."""
+        """Reads its status; a group is ready once its leader is ready and all its pods exist."""
         status = child(body, "status")
         count, ready = wanted_replicas(body), number(status, "readyReplicas")
         is_there = ready >= count and number(status, "updatedReplicas") >= count
@@ -132,12 +132,12 @@ class LeaderWorkerSet(Replicated):
 
 
 def group_size(manifest: JsonObject) -> int:
-    """Pods of a group, the leader counted."""
+    """Pods per group, including the leader."""
     return max(1, number(manifest, "spec", "leaderWorkerTemplate", "size", default=1))
 
 
 def _whole_groups(kind: LeaderWorkerSet, manifest: JsonObject, states: Sequence[PodState]) -> int:
-    """Groups of which every pod is ready."""
+    """Groups whose pods are all ready."""
     ready = {state.name for state in states if state.phase == "Ready"}
     size, made = group_size(manifest), kind.pods(manifest)
     groups = [made[first : first + size] for first in range(0, len(made), size)]

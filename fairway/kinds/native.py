@@ -1,8 +1,8 @@
-"""Native objects with a queue label, as the workloads that they stand for.
+"""Native objects with a queue label, read as workloads.
 
 A Job, Deployment, or any other object of a known kind that names its queue needs no Workload: it is
-one. What a Workload says in its spec, a native object says by labels or annotations; Kueue's own
-are understood as well. Objects that a controller made are left alone: their owner counts.
+one. It uses labels or annotations for what a Workload says in its spec; Kueue's are understood as
+well. Objects that a controller made are left alone: their owner counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairway.kinds.plain import child, maps_at, number, text, texts, with_value,
 from fairway.kinds.pod import GATE
 from fairway.kinds.registry import KnownKinds, built_in
 
-# Our own first; the others are Kueue's.
+# Ours first; the others are Kueue's.
 QUEUE = ("fairway.dev/queue", "kueue.x-k8s.io/queue-name")
 POLICY = ("fairway.dev/policy",)
 MAX_UNAVAILABLE = ("fairway.dev/max-unavailable",)
@@ -47,13 +47,13 @@ _SERVER_SET = (
     "finalizers",
     "selfLink",
 )
-# Annotations by which tools and controllers remember what they did to this very object.
+# Annotations in which tools and controllers record their own state about this object.
 _REMEMBERED = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/revision",
     "batch.kubernetes.io/job-tracking",
 )
-_LABELLED = ("labels", "matchLabels")  # maps by labels, wherever a kind has them
+_LABELLED = ("labels", "matchLabels")  # label maps, wherever a kind has them
 _JOB_LABELS = (
     "controller-uid",
     "batch.kubernetes.io/controller-uid",
@@ -63,9 +63,9 @@ _JOB_LABELS = (
 
 
 def as_workload(manifest: JsonObject, kinds: KnownKinds) -> JsonObject | None:
-    """The Workload of a native object; None where it has no queue or its kind is not known.
+    """The Workload of a native object; None if it has no queue or its kind is not known.
 
-    Invalid where what it says by labels or annotations can't be understood.
+    Raises Invalid if its labels or annotations can't be parsed.
     """
     kind, queue = kinds.of(manifest), queue_said(manifest)[1]
     if kind is None or not queue or is_owned(manifest) or is_of_a_work(manifest):
@@ -92,12 +92,12 @@ def as_workload(manifest: JsonObject, kinds: KnownKinds) -> JsonObject | None:
 
 
 def queue_said(manifest: JsonObject) -> tuple[str, str]:
-    """Where a native object names its queue, and which; empty where it names none."""
+    """The field that names a native object's queue, and the queue; empty if it names none."""
     return _say(manifest, QUEUE)
 
 
 def derived_pod_sets(workload: Workload, kinds: KnownKinds | None = None) -> tuple[PodSet, ...]:
-    """The pod sets of a workload's first manifest; none where its kind is not known."""
+    """The pod sets of a workload's first manifest; none if its kind is not known."""
     if workload.spec.template is None:
         return ()
     known = built_in() if kinds is None else kinds
@@ -111,15 +111,15 @@ def is_owned(manifest: JsonObject) -> bool:
 
 
 def is_of_a_work(manifest: JsonObject) -> bool:
-    """Whether an agent made it: a hub may be one of its own clusters."""
+    """Whether an agent made it; a hub may be one of its own member clusters."""
     return WORK in child(manifest, "metadata", "labels")
 
 
 def clean_manifest(manifest: JsonObject) -> JsonObject:
-    """A manifest to be made elsewhere: without what its own server and controllers put there.
+    """A manifest to be created elsewhere, without what its own server and controllers added.
 
-    Without its queue, too, so that a Kueue in the cluster does not queue it once more: not on the
-    object, nor on what is made of its templates.
+    The queue is removed as well, from the object and its templates, so that Kueue in the cluster
+    does not queue it again.
     """
     plain = without(manifest, "status")
     if "spec" in plain:
@@ -140,9 +140,9 @@ def clean_manifest(manifest: JsonObject) -> JsonObject:
 
 
 def _unqueued(value: Any) -> Any:
-    """The same without queues in labels of templates, at any depth, and in what selects by them.
+    """The value without queue labels in templates and their selectors, at any depth.
 
-    Shared with what came in as far as nothing changes.
+    Unchanged parts are shared with the input.
     """
     if isinstance(value, list):
         several = [_unqueued(item) for item in value]
@@ -159,7 +159,7 @@ def _unqueued(value: Any) -> Any:
 
 
 def _clean_job(job: JsonObject) -> JsonObject:
-    """Without the selector and the labels that bind its pods to this very object."""
+    """Removes the selector and labels that bind its pods to this object."""
     if child(job, "spec").get("manualSelector") is True:
         return job
     job = without(job, "spec", "selector")
@@ -171,7 +171,7 @@ def _clean_job(job: JsonObject) -> JsonObject:
 
 
 def _clean_pod(pod: JsonObject) -> JsonObject:
-    """Without its node, its gate, and the volume by which its server gives it an identity."""
+    """Removes its node, its priority, our gate, and the volume for its service account token."""
     pod = without(without(pod, "spec", "nodeName"), "spec", "priority")
     spec = dict(child(pod, "spec"))
     tokens = {
@@ -199,7 +199,7 @@ def _unmounted(container: JsonObject, volumes: set[Any]) -> JsonObject:
 
 
 def _clean_deployment(deployment: JsonObject) -> JsonObject:
-    """Without the pause by which it is held back on the hub."""
+    """Removes the pause that holds it back on the hub."""
     return without(deployment, "spec", "paused")
 
 
@@ -215,7 +215,7 @@ def _without_keys(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str
 
 
 def _say(manifest: JsonObject, keys: tuple[str, ...]) -> tuple[str, str]:
-    """The path and value of the first label or annotation of these that is there."""
+    """The path and value of the first of these keys found as label or annotation."""
     for key in keys:
         for field in ("labels", "annotations"):
             result = child(manifest, "metadata", field)
@@ -225,7 +225,7 @@ def _say(manifest: JsonObject, keys: tuple[str, ...]) -> tuple[str, str]:
 
 
 class _Reader:
-    """Reads what a native object says, and gathers what can't be understood."""
+    """Reads the settings of a native object, and collects what can't be parsed."""
 
     def __init__(self, manifest: JsonObject, kind: Kind) -> None:
         self.manifest = manifest
@@ -256,7 +256,7 @@ class _Reader:
         return spec
 
     def _disruption(self) -> JsonObject:
-        """How many replicas moves may take away at a time, where it is said."""
+        """How many replicas moves may take away at a time, if set."""
         path, said = _say(self.manifest, MAX_UNAVAILABLE)
         if not said:
             return {}
@@ -287,7 +287,7 @@ class _Reader:
         }
 
     def _priority(self) -> JsonObject:
-        """A number counts before a class; of pods' classes the first that is named does."""
+        """A number takes precedence over a class; of the pods' classes the first counts."""
         path, said = _say(self.manifest, PRIORITY)
         if said:
             digits = said.removeprefix("-")
@@ -304,7 +304,7 @@ class _Reader:
         concurrency = self._seconds_or_count(CONCURRENCY)
         return {
             "count": number(self.manifest, "spec", "completions", default=1),
-            # What runs in parallel is what its author thought bearable.
+            # Its parallelism is the concurrency that its author considered acceptable.
             "concurrency": concurrency or number(self.manifest, "spec", "parallelism", default=1),
             "retries": number(self.manifest, "spec", "backoffLimitPerIndex"),
         }

@@ -1,12 +1,12 @@
 """What the template of a workload may hold: the one place where manifests are refused.
 
-A tenant who may create workloads must not gain more rights in a cluster than that. Objects are made
-in the workload's own namespace only, and kinds that grant rights or belong to a whole cluster are
-refused everywhere. A real cluster takes only kinds that are listed here, that are known to run
-something, or that its administrator permits; and pods there neither reach their node nor run as
-service accounts of others, unless that is permitted too.
+Permission to create workloads must not give a tenant more rights in a cluster. Objects are created
+in the workload's own namespace only, and kinds that grant rights or are cluster-scoped are refused
+everywhere. A real cluster accepts only kinds that are listed here, that are known to run something,
+or that its administrator permits. Pods there have no access to their node, and use no service
+account of the cluster, unless that is permitted too.
 
-The hub asks before it sends a work, and the agent once more before it makes the objects.
+The hub checks before it sends a work, and the agent again before it creates the objects.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _GROUPS_REFUSED = frozenset(
 _CORE_REFUSED = frozenset(
     {"Binding", "LimitRange", "Namespace", "Node", "PersistentVolume", "ResourceQuota"}
 )
-# Kinds that run nothing by themselves and belong to a namespace: what pods need beside them.
+# Namespaced kinds that run nothing themselves, which pods need.
 HARMLESS = frozenset(
     {
         ("", "ConfigMap"),
@@ -59,7 +59,7 @@ _OWN_ACCOUNTS = ("", "default")
 
 
 def faults(manifests: Sequence[JsonObject], namespace: str) -> list[str]:
-    """Why manifests are refused wherever they are to go, each with its field's path."""
+    """Why any cluster refuses these manifests, each with its field's path."""
     result = []
     for position, manifest in enumerate(manifests):
         path = f"spec.template.manifests[{position}]"
@@ -92,7 +92,7 @@ def is_account(manifest: JsonObject) -> bool:
 
 
 def is_listed(group: str, kind: str, permits: Permits) -> bool:
-    """Whether a kind may be in a work though nothing is known of how it runs."""
+    """Whether a kind is permitted in a work although Fairway does not know how it runs."""
     written = f"{group}/{kind}" if group else kind
     return (group, kind) in HARMLESS or written in permits.kinds
 

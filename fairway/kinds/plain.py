@@ -1,7 +1,7 @@
-"""Plain JSON, read leniently and changed without touching what came in.
+"""Plain JSON, read leniently and changed without touching the input.
 
-What a user wrote may lack anything or have a value of another type where a map is expected; then
-there is nothing to find, and it is for `faults` to say so.
+A user's manifest may lack any field, or have a value of another type in place of a map. Reading
+then finds nothing; it is up to `faults` to report it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _decode = msgspec.json.Decoder().decode
 
 
 def copy_of(value: T) -> T:
-    """A copy of plain JSON that may be changed; by its text, which is quicker than walking it."""
+    """A deep copy of plain JSON, made by encoding it, which is faster than walking it."""
     decoded: T = _decode(_encode(value))
     return decoded
 
 
 def _at(value: Any, keys: Sequence[str]) -> Any:
-    """Whatever is at a path of keys; None where there is nothing."""
+    """The value at a path of keys; None if missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def child(value: Any, *keys: str) -> JsonObject:
-    """The map at a path of keys; an empty one where there is none. Not to be changed."""
+    """The map at a path of keys; empty if missing. Read-only."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else _NOTHING
@@ -47,24 +47,24 @@ def maps_at(value: Any, *keys: str) -> list[JsonObject]:
 
 
 def number(value: Any, *keys: str, default: int = 0) -> int:
-    """The whole number at a path of keys."""
+    """The integer at a path of keys."""
     result = _at(value, keys)
     return result if isinstance(result, int) and not isinstance(result, bool) else default
 
 
 def text(value: Any, *keys: str, default: str = "") -> str:
-    """The text at a path of keys."""
+    """The string at a path of keys."""
     result = _at(value, keys)
     return result if isinstance(result, str) else default
 
 
 def texts(value: Any, *keys: str) -> dict[str, str]:
-    """The map of texts at a path of keys, such as labels; a copy."""
+    """A copy of the map of strings at a path of keys, such as labels."""
     return {key: str(other) for key, other in child(value, *keys).items()}
 
 
 def with_value(value: Mapping[str, Any], keys: Sequence[str], to: Any) -> JsonObject:
-    """A copy with another value at a path of keys; what is beside the path is shared."""
+    """A copy with another value at a path of keys; the rest is shared."""
     first, *rest = keys
     if rest:
         to = with_value(child(value, first), rest, to)
@@ -72,7 +72,7 @@ def with_value(value: Mapping[str, Any], keys: Sequence[str], to: Any) -> JsonOb
 
 
 def without(value: JsonObject, *keys: str) -> JsonObject:
-    """A copy that lacks what is at a path of keys."""
+    """A copy without the value at a path of keys."""
     first, *rest = keys
     if first not in value:
         return value
@@ -82,7 +82,7 @@ def without(value: JsonObject, *keys: str) -> JsonObject:
 
 
 def with_value_of(value: Any, wanted: Any, pointer: str) -> Any:
-    """What is wanted, but for one field, at a JSON pointer, that stays as it was found."""
+    """The wanted value, except for one field, at a JSON pointer, which keeps its current value."""
     return _keep(value, wanted, pointer.strip("/").split("/"))
 
 
@@ -106,6 +106,6 @@ def namespace_of(manifest: JsonObject) -> str:
 
 
 def annotation(manifest: JsonObject, *keys: str) -> str:
-    """The first of several annotations that is there."""
+    """The first of these annotations that is set."""
     annotations = child(manifest, "metadata", "annotations")
     return next((str(annotations[key]) for key in keys if key in annotations), "")

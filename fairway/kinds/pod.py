@@ -1,4 +1,4 @@
-"""Pod: one pod by itself. It is held by a scheduling gate, which keeps it from every node."""
+"""Pod: a single pod. It is held by a scheduling gate, which keeps it off every node."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Pod:
         return with_value(manifest, ("spec", "schedulingGates"), [*gates, {"name": GATE}])
 
     def released(self, manifest: JsonObject) -> JsonObject:
-        """Without our gate; those of others are theirs to lift."""
+        """Removes our gate; gates of others stay."""
         gates = maps_at(manifest, "spec", "schedulingGates")
         others = [gate for gate in gates if gate.get("name") != GATE]
         if len(others) == len(gates):
@@ -100,7 +100,7 @@ class Pod:
         return _read(body)
 
     def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
-        """A pod is in one place; during a move, the status that is furthest from success counts."""
+        """A pod is in one cluster; during a move, the status furthest from success counts."""
         parts = [statuses[key] for key in sorted(statuses)]
         ranked = sorted(parts, key=lambda part: _rank(text(part, "phase", default="Pending")))
         return copy_of(ranked[0]) if ranked else {}
@@ -202,7 +202,7 @@ def _read(pod: JsonObject) -> Observed:
 
 
 def _why(status: JsonObject, scheduled: JsonObject) -> tuple[str, str]:
-    """The pod's own reason, else that of the first container that waits or ended badly."""
+    """The pod's own reason, else that of the first container that waits or failed."""
     if text(status, "reason"):
         return text(status, "reason"), text(status, "message")
     for field in ("initContainerStatuses", "containerStatuses"):

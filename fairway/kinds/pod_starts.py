@@ -15,14 +15,14 @@ _OVER = ("Succeeded", "Failed")
 def observe_pods(
     kind: Kind, manifest: JsonObject, states: Sequence[PodState], *, now: float
 ) -> Observed:
-    """What the status would say of pods in these states."""
+    """What the status would say for pods in these states."""
     return kind.read({**manifest, "status": kind.play(manifest, states, now=now)})
 
 
 def controller_states(
     kind: Kind, manifest: JsonObject, states: Sequence[PodState], *, now: float
 ) -> Sequence[PodState]:
-    """States as a controller tells of them: of a failure only once all pods have ended."""
+    """States as a controller would report them: a failure shows only once all pods have ended."""
     phases = {state.phase for state in states}
     if "Failed" not in phases or phases <= set(_OVER):
         return states
@@ -39,9 +39,9 @@ def controller_states(
 def due(
     kind: Kind, manifest: JsonObject, states: Sequence[PodState], *, now: float
 ) -> tuple[Pod, ...]:
-    """Pods to start: never more of a set at a time than it counts; failed ones again first.
+    """Pods to start: at most `count` of a set at a time; failed pods are retried first.
 
-    None once all is over, by the kind's own rules.
+    Empty once the workload is over by the kind's own rules.
     """
     by_name = {state.name: state for state in states}
     alive = Counter(state.pod_set for state in states if state.phase not in _OVER)
@@ -50,7 +50,7 @@ def due(
         pod_set.name: pod_set.count * (1 if times is None else times) - alive[pod_set.name]
         for pod_set in kind.pod_sets(manifest)
     }
-    # Most of the time all that may run do run, and nothing else need be asked.
+    # Usually all pods that may run already do, so the cheap check comes first.
     if all(room <= 0 for room in rooms.values()):
         return ()
     if observe_pods(kind, manifest, states, now=now).phase in _OVER:
@@ -64,7 +64,7 @@ def due(
 
 
 def _in_turn(pods: Sequence[Pod], by_name: dict[str, PodState]) -> Iterator[Pod]:
-    """Pods that failed and may be made anew, then those that were never made."""
+    """Failed pods with retries left, then pods that were never made."""
     for pod in pods:
         state = by_name.get(pod.name)
         if state is None or state.phase != "Failed":

@@ -1,8 +1,8 @@
-"""What a pod template asks for: amounts, nodes, taints, nearness; and what a controller adds to it.
+"""What a pod template requests: resources, nodes, tolerations, topology; and its environment.
 
-Amounts are counted as Kubernetes counts them. Containers run together and add up; an init container
-runs alone, beside the sidecars (init containers that stay) started before it; the larger of both
-counts, what is asked for the pod as a whole replaces it, and the overhead is added.
+Requests are computed as Kubernetes does. Containers run together and add up. An init container runs
+alone, beside the sidecars (init containers that keep running) started before it. The larger of both
+counts; pod-level requests replace it, and the overhead is added.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ PREFERRED_TOPOLOGY = ("fairway.dev/preferred-topology", "kueue.x-k8s.io/podset-p
 SLICE_TOPOLOGY = ("fairway.dev/slice-topology", "kueue.x-k8s.io/podset-slice-required-topology")
 SLICE_SIZE = ("fairway.dev/slice-size", "kueue.x-k8s.io/podset-slice-size")
 HOST_NAME_LABEL = "kubernetes.io/hostname"
-# Written on every template that is sent to a cluster; where it is there before, it gives the name.
+# Set on every template that is sent to a cluster; if it is already set, it gives the name.
 POD_SET_LABEL = "fairway.dev/pod-set"
 
-# Amounts by resource, in nano-units. Plain maps: this runs for every workload at a restart.
+# Amounts by resource, in nano-units. Plain maps for speed: this runs per workload at a restart.
 Nanos = dict[str, int]
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-# What may be asked for a pod as a whole; all else is the containers' alone.
+# Resources that pod-level requests may set; all others are set by containers only.
 _WHOLE_POD = ("cpu", "memory")
 _HUGE_PAGES = "hugepages-"
 
@@ -58,12 +58,12 @@ def pod_set(
 
 
 def pod_set_name(template: JsonObject, default: str) -> str:
-    """The name of a template's pod set, where its kind leaves it open."""
+    """The name of a template's pod set, for kinds that do not name it."""
     return text(template, "metadata", "labels", POD_SET_LABEL) or default
 
 
 def pod_requests(spec: Mapping[str, Any]) -> dict[str, Quantity]:
-    """What a pod needs."""
+    """The resources that a pod requests."""
     total: Nanos = {}
     for container in maps_at(spec, "containers"):
         _add(total, _requests(container))
@@ -77,7 +77,7 @@ def pod_requests(spec: Mapping[str, Any]) -> dict[str, Quantity]:
 
 
 def _count_starting(total: Nanos, containers: list[JsonObject]) -> None:
-    """Raises what containers need together to what is needed while the pod starts."""
+    """Raises the total of the running containers to what the pod needs while it starts."""
     starting: Nanos = {}
     sidecars: Nanos = {}
     for container in containers:
@@ -91,7 +91,7 @@ def _count_starting(total: Nanos, containers: list[JsonObject]) -> None:
 
 
 def _of_whole_pod(resources: JsonObject, total: Nanos) -> Nanos:
-    """What is asked for the pod as a whole; a limit counts only where no container asks."""
+    """Pod-level requests; a limit counts only if no container requests the resource."""
     limits = _nanos(child(resources, "limits"))
     whole = {name: nanos for name, nanos in limits.items() if name not in total}
     whole.update(_nanos(child(resources, "requests")))
@@ -103,7 +103,7 @@ def _of_whole_pod(resources: JsonObject, total: Nanos) -> Nanos:
 
 
 def _requests(container: JsonObject) -> Nanos:
-    """Requests of a container; where only a limit is given, it is the request."""
+    """Requests of a container; a limit without a request is the request."""
     resources = child(container, "resources")
     needed = _nanos(child(resources, "limits"))
     needed.update(_nanos(child(resources, "requests")))
@@ -111,7 +111,7 @@ def _requests(container: JsonObject) -> Nanos:
 
 
 def _nanos(quantities: JsonObject) -> Nanos:
-    """Amounts of what can be read; `faults` tells of the rest."""
+    """Amounts that can be parsed; `faults` reports the rest."""
     nanos = {}
     for name, value in quantities.items():
         try:
@@ -133,7 +133,7 @@ def _raise(total: Nanos, least: Nanos) -> None:
 
 
 def node_terms(spec: JsonObject) -> tuple[NodeTerm, ...]:
-    """The required node affinity; a test of a node's name is one of its host name label."""
+    """The required node affinity; a match on a node's name becomes one on its hostname label."""
     if not spec.get("affinity"):
         return ()
     required = child(
@@ -181,7 +181,7 @@ def tolerations(spec: JsonObject) -> tuple[Toleration, ...]:
 
 
 def topology(template: JsonObject) -> TopologyRequest | None:
-    """How near to each other the pods must be, by the annotations of their template."""
+    """The topology request of a template, from its annotations."""
     if not child(template, "metadata", "annotations"):
         return None
     size = annotation(template, *SLICE_SIZE)
@@ -200,10 +200,10 @@ def topology(template: JsonObject) -> TopologyRequest | None:
 def with_environment(
     spec: JsonObject, variables: Mapping[str, str], *, are_first: bool = False
 ) -> JsonObject:
-    """A copy of a pod's spec whose containers have these variables; those they set themselves stay.
+    """A copy of a pod's spec with these variables in its containers; variables already set stay.
 
-    A variable may be used by those after it, hence some controllers put theirs first. All but the
-    variables is shared with what came in.
+    A variable can be used by later ones, so some controllers put theirs first. All but the
+    variables is shared with the input.
     """
     made = dict(spec)
     for field in ("containers", "initContainers"):
@@ -222,7 +222,7 @@ def _give(container: JsonObject, variables: Mapping[str, str], are_first: bool) 
 
 
 def template_faults(template: JsonObject, path: str) -> list[str]:
-    """Why no pod can be made of a template."""
+    """Why no pod can be made from a template."""
     containers = maps_at(template, "spec", "containers")
     if not containers:
         return [f"{path}.spec.containers: a pod needs at least one container"]

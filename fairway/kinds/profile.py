@@ -1,4 +1,4 @@
-"""What is called differently in a cluster, written into the manifests that go there."""
+"""Replaces names in manifests by those that a cluster uses."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _DEFAULT_SCHEDULER = "default-scheduler"
 
 
 def apply_profile(kind: Kind | None, manifest: JsonObject, profile: Profile) -> JsonObject:
-    """A copy of a manifest in a cluster's own words.
+    """A copy of a manifest with the cluster's own names.
 
-    Of a kind that is not known, or that runs nothing, only storage classes are renamed.
+    For a kind that is not known or runs nothing, only storage classes are renamed.
     """
     if profile == Profile():
         return copy_of(manifest)
-    # Templates that may be left out are made by `with_counts`.
+    # `with_counts` creates templates that a user may leave out.
     fitted = copy_of(manifest if kind is None else kind.with_counts(manifest, {}))
     for claim in _volume_claims(fitted):
         _rename_value(claim, "storageClassName", profile.storage_classes)
     if kind is None:
         return fitted
-    # A controller that names the scheduler of its pods knows why, such as Volcano.
+    # A kind such as Volcano's Job sets the scheduler of its pods on purpose.
     has_scheduler = bool(text(fitted, "spec", "schedulerName"))
     for template in kind.templates(fitted).values():
         spec = template.get("spec")
@@ -53,7 +53,7 @@ def _fit_pod(spec: JsonObject, profile: Profile, *, has_scheduler: bool) -> None
 
 
 def mirror_image(image: str, mirrors: tuple[Mirror, ...]) -> str:
-    """The image's name where the cluster pulls it from; the first prefix that matches counts."""
+    """The name under which the cluster pulls an image; the first matching prefix counts."""
     for mirror in mirrors:
         if image.startswith(mirror.prefix):
             return mirror.replacement + image[len(mirror.prefix) :]
@@ -103,7 +103,7 @@ def _pod_terms(affinity: JsonObject) -> Iterator[JsonObject]:
 def _volume_claims(manifest: JsonObject) -> Iterator[JsonObject]:
     """The specs of all volume claims in a manifest, wherever a kind has them.
 
-    A claim, and a template of one, is known by its storage class beside its size or access modes.
+    Claims and claim templates have a storage class, and a size or access modes.
     """
     for map_ in _maps(manifest):
         if "storageClassName" in map_ and ("resources" in map_ or "accessModes" in map_):
@@ -111,7 +111,7 @@ def _volume_claims(manifest: JsonObject) -> Iterator[JsonObject]:
 
 
 def _maps(value: object) -> Iterator[JsonObject]:
-    """All maps in a value, itself included."""
+    """All maps in a value, including itself."""
     pending: list[object] = [value]
     while pending:
         item = pending.pop()

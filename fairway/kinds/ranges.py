@@ -1,6 +1,6 @@
-"""Numbers as ranges in text, such as `0-41,43`; completed indexes and tasks are written so.
+"""Numbers as ranges in text, such as `0-41,43`, used for completed indexes and tasks.
 
-Kept as pairs of first and last, so that a million numbers cost no more than their gaps.
+Kept as pairs of first and last, so that memory grows with the gaps, not with the numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _NUMBER_MOST = 10_000_000
 
 
 def parse(text: str) -> Ranges:
-    """The ranges of a text, in order and merged; ValueError where it is not one."""
+    """Parses ranges, sorted and merged; ValueError if the text is invalid."""
     pairs = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         first, dash, last = part.partition("-")
@@ -45,7 +45,7 @@ def _merge(pairs: list[tuple[int, int]]) -> Ranges:
 
 
 def text(ranges: Ranges) -> str:
-    """The text of ranges, as Kubernetes writes them: two neighbours are a list, three a range."""
+    """Formats ranges as Kubernetes does: two neighbours are a list, three a range."""
     parts = []
     for first, last in ranges:
         gap = last - first
@@ -67,7 +67,7 @@ def shift(ranges: Ranges, by: int) -> Ranges:
 
 
 def minus(ranges: Ranges, others: Ranges) -> Ranges:
-    """The numbers of these that are not among the others."""
+    """The numbers in `ranges` that are not in `others`."""
     left: list[tuple[int, int]] = []
     for first, last in ranges:
         begin = first
@@ -80,7 +80,7 @@ def minus(ranges: Ranges, others: Ranges) -> Ranges:
 
 
 def within(ranges: Ranges, bounds: tuple[int, int]) -> Ranges:
-    """The numbers of these from the first to the last of two bounds."""
+    """The numbers from the first to the last of two bounds, inclusive."""
     cut = ((max(first, bounds[0]), min(last, bounds[1])) for first, last in ranges)
     return tuple((first, last) for first, last in cut if first <= last)
 
@@ -91,7 +91,7 @@ def overlap(ranges: Ranges, others: Ranges) -> bool:
 
 
 def cut(ranges: Ranges, length: int, *, start: int = 0) -> Iterator[tuple[int, int]]:
-    """Ranges cut wherever the distance from the start is a multiple of a length."""
+    """Ranges split at every multiple of a length, counted from `start`."""
     for first, last in ranges:
         begin = first
         while begin <= last:

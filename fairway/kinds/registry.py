@@ -1,4 +1,4 @@
-"""Which kinds are known: those in code, and those that rules describe."""
+"""The known kinds: those in code, and those from rules."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ CODE: tuple[Kind, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """A set of kinds; found by API version and kind of a manifest."""
+    """A set of kinds, looked up by the API version and kind of a manifest."""
 
     by_name: Mapping[tuple[str, str], Kind] = field(default_factory=dict)
 
     @classmethod
     def of_code(cls, *rules: Kind) -> Kinds:
-        """The kinds in code and, beside them, others; one in code gives way to a rule."""
+        """The kinds in code, plus others; a rule replaces the kind in code of the same name."""
         return cls().adding(CODE).adding(rules)
 
     def adding(self, kinds: Iterable[Kind]) -> Kinds:
-        """These and others; a later one of the same name counts."""
+        """These and others; a later one of the same name wins."""
         result = dict(self.by_name)
         for kind in kinds:
             result.update({(version, kind.name): kind for version in kind.api_versions})
         return Kinds(result)
 
     def of(self, manifest: Mapping[str, object]) -> Kind | None:
-        """The kind of a manifest; None where it is not known, hence runs nothing."""
+        """The kind of a manifest; None if it is not known, and thus runs nothing."""
         return self.by_name.get((str(manifest.get("apiVersion")), str(manifest.get("kind"))))
 
     def known(self) -> Sequence[tuple[str, str]]:
@@ -58,10 +58,10 @@ class Kinds:
         return sorted(self.by_name)
 
     def pod_sets(self, manifest: JsonObject, mode: Mode) -> tuple[PodSet, ...]:
-        """The pod sets of a manifest that is run in a mode, whatever its kind's own mode is.
+        """The pod sets of a manifest in a mode, whatever the default mode of its kind.
 
         A service that runs as a gang needs all its replicas at once. The tasks of an Independent
-        job are its indexes, so that each needs one pod.
+        job are its indexes, so each needs one pod.
         """
         kind = self.of(manifest)
         if kind is None:
@@ -76,9 +76,9 @@ class Kinds:
 
 
 class LiveKinds:
-    """The kinds of a hub: those that come with Fairway, and those of the rules that it has now.
+    """The kinds of a hub: those built in, and those of its current rules.
 
-    Whoever must know of a change follows; whoever just asks gets the answer of the moment.
+    Followers are called at each change; lookups use the current kinds.
     """
 
     def __init__(self, now: Kinds) -> None:
@@ -86,7 +86,7 @@ class LiveKinds:
         self.followers: list[Callable[[], None]] = []
 
     def use(self, kinds: Kinds) -> None:
-        """From now on these are the kinds."""
+        """Replaces the current kinds and calls the followers."""
         self.now = kinds
         for follow in self.followers:
             follow()

@@ -1,7 +1,7 @@
-"""What kinds have in common that are divided by their replicas.
+"""Common code of kinds that are divided by replicas.
 
-Such a kind has no field that holds it: none of its replicas are asked for then, and an annotation
-remembers how many there were.
+Such a kind has no field to suspend it: it is held with zero replicas, and an annotation stores its
+real number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REPLICAS = "replicas"
 
 
 def wanted_replicas(manifest: JsonObject) -> int:
-    """How many replicas the manifest asks for; one where it does not say."""
+    """The replicas that the manifest requests; by default one."""
     return max(0, number(manifest, "spec", "replicas", default=1))
 
 
@@ -30,7 +30,7 @@ class Replicated:
         return "Divided"
 
     def replicas(self, manifest: JsonObject) -> int | None:
-        """Those that it has when released."""
+        """The replicas when released."""
         remembered = annotation(manifest, HELD_REPLICAS)
         if self.is_held(manifest) and remembered.isdecimal():
             return int(remembered)
@@ -74,10 +74,10 @@ def _remember(manifest: JsonObject, count: int) -> JsonObject:
 def added_up(
     statuses: Mapping[str, JsonObject], counts: Sequence[str], conditions: Mapping[str, bool]
 ) -> JsonObject:
-    """One status of several: counts add up.
+    """Merges several statuses: counts add up.
 
-    Of each type of condition that of one part stands for the whole: the first part, by name, in
-    which it has the value given here, which is the one that matters; else the first of all.
+    For each condition type, one part's condition is used: the first part, by name, where it has
+    the value given in `conditions`, which is the one that matters; else the first part.
     """
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:

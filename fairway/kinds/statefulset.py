@@ -1,6 +1,6 @@
-"""StatefulSet: pods with a number and a volume of their own, divided by replicas.
+"""StatefulSet: numbered pods with their own volumes, divided by replicas.
 
-Each cluster's part numbers its pods by itself, from `spec.ordinals.start` on.
+Each cluster numbers the pods of its part independently, from `spec.ordinals.start`.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class StatefulSet(Replicated):
         status = child(body, "status")
         count, ready = wanted_replicas(body), number(status, "readyReplicas")
         updated = number(status, "updatedReplicas")
-        # A partition leaves the lower ordinals as they were, on purpose.
+        # A partition deliberately leaves the lower ordinals unchanged.
         partition = number(body, "spec", "updateStrategy", "rollingUpdate", "partition")
-        # A pod that is ready counts once it was so for `minReadySeconds`.
+        # A ready pod is available only after `minReadySeconds`.
         available = number(status, "availableReplicas", default=ready)
         is_there = available >= count and updated >= max(0, count - partition)
         current = is_current(body)

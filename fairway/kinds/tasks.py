@@ -1,9 +1,9 @@
 """The tasks of an Independent workload, run by Jobs.
 
-A cluster gets tasks as ranges, such as `0-41,43`; more of them come later, and those that are over
-go. A Job can't skip indexes, and its completions can't change once it runs; hence the ranges are
-cut into runs, at the multiples of the workload's range size, and each run is an indexed Job of its
-own, named after its first task. A Job that exists stays as it is while any of its tasks is wanted.
+A cluster gets tasks as ranges, such as `0-41,43`; tasks are added later, and finished ones removed.
+A Job can't skip indexes, and its completions can't change once it runs. So the ranges are cut into
+runs, at multiples of the workload's range size, and each run is an indexed Job of its own, named
+after its first task. An existing Job stays as it is while any of its tasks is wanted.
 
 The number of a task is `FAIRWAY_TASK_OFFSET` plus `JOB_COMPLETION_INDEX`; `FAIRWAY_TASKS` is its
 run.
@@ -33,7 +33,7 @@ def jobs(
     retries: int | None = None,
     existing: Iterable[JsonObject] = (),
 ) -> list[JsonObject]:
-    """The Jobs that run these tasks, all tasks of a run at once; ValueError where it is no range.
+    """The Jobs that run these tasks, all tasks of a run at once; ValueError for an invalid range.
 
     `first` is the number of the workload's first task, from which runs are counted. `existing` are
     Jobs of the same attempt that were made before, as manifests or as found in the cluster.
@@ -61,23 +61,23 @@ def _job(job: JsonObject, begin: int, end: int, retries: int | None) -> JsonObje
         "parallelism": size,
     }
     if retries is not None:
-        # Each index by itself may fail so often; this needs pods that are never restarted in place.
+        # A retry limit per index needs pods that are never restarted in place.
         if text(spec, "template", "spec", "restartPolicy") == "Never":
             spec["backoffLimitPerIndex"] = retries
         else:
             spec["backoffLimit"] = retries * size
     made["spec"] = spec
-    # What a success policy says of indexes is of the whole.
+    # A success policy refers to the indexes of the whole workload.
     return without(made, "spec", "successPolicy")
 
 
 def tasks_of(job: JsonObject) -> ranges.Ranges:
-    """The tasks that a Job runs; none where it runs no tasks."""
+    """The tasks that a Job runs; empty if it runs none."""
     return ranges.parse(annotation(job, TASKS))
 
 
 def outcomes(items: Iterable[JsonObject]) -> tuple[str, str]:
-    """The tasks that succeeded and those that failed for good, by the statuses of their Jobs."""
+    """The tasks that succeeded and those that finally failed, by the statuses of their Jobs."""
     succeeded, failed = [], []
     for job in items:
         tasks = tasks_of(job)

@@ -1,10 +1,10 @@
-"""A new template of a service, as its own controller brings it in.
+"""How a service's new template is rolled out by its own controller.
 
-What makes a revision is what its pods are made from: counts and the pace of an update are not part
-of it, so that a service which is scaled, or told another pace, starts nothing anew. A kind with a
-partition can have two revisions in one cluster; for all others a cluster has one or the other, and
-what is between is their own controller's rolling update. Pods beyond those that were claimed are
-never asked for: who wants to surge asks for more replicas, which are claimed like any others.
+A revision is what pods are made from. Counts and the pace of an update are not part of it, so
+scaling a service or changing its pace restarts nothing. A kind with a partition can have two
+revisions in one cluster; any other kind has one per cluster, and its own controller does the
+rolling update between two. Fairway never requests more pods than were claimed: to surge, request
+more replicas, which are claimed like any others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairway.kinds.replicated import REPLICAS
 
 _MARK_LENGTH = 10
 _encode = msgspec.json.Encoder(order="deterministic").encode
-# Fields of a kind's spec from which no pod is made.
+# Fields of a kind's spec that do not affect its pods.
 _PACE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("apps/v1", "Deployment"): (
         "strategy",
@@ -43,13 +43,13 @@ _PACE: Mapping[tuple[str, str], tuple[str, ...]] = {
 class Pace:
     """How far a new template goes in one cluster, and how fast."""
 
-    mark: str = ""  # put on the pods; empty: none
+    mark: str = ""  # label for the pods; empty: none
     share: int | None = None  # replicas that get it; None: all
-    allowance: int = 0  # replicas that may be lacking meanwhile; 0: as the manifest says
+    allowance: int = 0  # replicas that may be unavailable meanwhile; 0: as the manifest says
 
 
 def mark_of(manifests: Sequence[JsonObject], kinds: KnownKinds) -> str:
-    """A digest of what pods are made from, which marks them; that of the same template is equal."""
+    """A digest of what pods are made from, used to mark them; equal for equal templates."""
     plain = [clean_manifest(manifest) for manifest in manifests]
     if plain:
         first, kind = plain[0], kinds.of(plain[0])
@@ -62,7 +62,7 @@ def mark_of(manifests: Sequence[JsonObject], kinds: KnownKinds) -> str:
 
 
 def restore_revision(current: JsonObject, revision: JsonObject) -> JsonObject:
-    """An object whose pods are made as in a revision; its counts and its pace stay as they are."""
+    """An object with the pods of a revision; its counts and its pace stay as they are."""
     kept = (REPLICAS, *_PACE.get(_kind_of(current), ()))
     spec, own = child(revision, "spec"), child(current, "spec")
     others = {key: value for key, value in spec.items() if key not in kept}
@@ -70,17 +70,17 @@ def restore_revision(current: JsonObject, revision: JsonObject) -> JsonObject:
 
 
 def is_divisible(manifest: JsonObject) -> bool:
-    """Whether some replicas of one cluster can have another revision than the others."""
+    """Whether replicas in one cluster can have different revisions."""
     return _kind_of(manifest) in _PARTITIONED
 
 
 def step_most(manifest: JsonObject) -> int | None:
-    """How many replicas are replaced at a time; None where that can be told."""
+    """How many replicas are replaced at a time; None if the kind lets that be set."""
     return 1 if _kind_of(manifest) == ("apps/v1", "StatefulSet") else None
 
 
 def with_pace(kind: Kind, manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
-    """The manifest with a mark on its pods, and with the pace that was decided on."""
+    """The manifest with a mark on its pods, and with the decided pace."""
     if pace.mark:
         names = {pod_set.name for pod_set in kind.pod_sets(manifest)}
         marked = {name: Change(labels={REVISION: pace.mark}) for name in names}
@@ -90,7 +90,7 @@ def with_pace(kind: Kind, manifest: JsonObject, pace: Pace, replicas: int) -> Js
 
 
 def _deployment(manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
-    """Never more pods than were claimed, and never fewer than may be lacking."""
+    """Allows no surge, and at most `allowance` unavailable replicas."""
     if not pace.allowance:
         return manifest
     rolling = {"maxUnavailable": pace.allowance, "maxSurge": 0}
@@ -99,7 +99,7 @@ def _deployment(manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
 
 
 def _stateful_set(manifest: JsonObject, pace: Pace, replicas: int) -> JsonObject:
-    """The highest ordinals first, down to a partition."""
+    """Updates the highest ordinals first, down to a partition."""
     own = child(manifest, "spec", "updateStrategy", "rollingUpdate")
     rolling = {**own, "partition": _partition(pace, replicas)}
     strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}

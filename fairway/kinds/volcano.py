@@ -1,7 +1,7 @@
-"""Volcano's Job: tasks that start together, with plugins that tell the pods of each other.
+"""Volcano's Job: tasks that start together, with plugins that give pods each other's addresses.
 
-It has no field that holds it: a Volcano job is suspended by a Command to its controller. So one
-that is to be held is not made.
+It has no field to suspend it: a Volcano job is suspended by a Command to its controller. So a job
+that is to be held is not created.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _POD_PHASES = {
     "Succeeded": "Succeeded",
     "Failed": "Failed",
 }
-# What its controller says of a job, in our words; what is on its way to an end still runs.
+# Its controller's states as our phases; a job that is ending still runs.
 _PHASES: Mapping[str, Phase] = {
     "": "Pending",
     "Pending": "Pending",
@@ -50,7 +50,7 @@ _PHASES: Mapping[str, Phase] = {
     "Terminated": "Failed",
     "Failed": "Failed",
 }
-# Of the states of several parts that one counts which comes first here.
+# Of the states of several parts, the first in this list counts.
 _WORST_FIRST = (
     "Failed",
     "Terminated",
@@ -109,7 +109,7 @@ class VolcanoJob:
         }
 
     def with_counts(self, manifest: JsonObject, counts: Mapping[str, int]) -> JsonObject:
-        """Other numbers of replicas; what must be there at least never exceeds what there is."""
+        """Changes the replicas; minimums are capped at the new counts."""
         tasks = []
         for index, task in enumerate(maps_at(manifest, "spec", "tasks")):
             count = counts.get(task_name(task, index))
@@ -164,7 +164,7 @@ class VolcanoJob:
         return _merge(statuses)
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
-        """Those of its pods, and claims that the job names; one it describes is made for it."""
+        """Those of its pods, and claims that the job names; others are created for it."""
         claims = [
             dependencies.claim(text(volume, "volumeClaimName"))
             for volume in maps_at(manifest, "spec", "volumes")
@@ -179,10 +179,10 @@ def _replicas(task: JsonObject) -> int:
 
 
 def _least(manifest: JsonObject) -> list[int]:
-    """Fewest pods of each task that are of use.
+    """The minimum useful number of pods of each task.
 
-    A task may say so itself. Else the job's own minimum counts: what may lack is taken from the
-    last tasks first, as those that lead are written first.
+    A task may set it. Otherwise the job's own minimum applies: pods above it are taken from the
+    last tasks first, because leading tasks are written first.
     """
     tasks = maps_at(manifest, "spec", "tasks")
     least = [
@@ -244,7 +244,7 @@ def _pod(job: JsonObject, task: JsonObject, task_called: str, index: int) -> Pod
 
 
 def _mount(spec: JsonObject, volume: JsonObject, name: str) -> None:
-    """Gives a pod a volume of the job."""
+    """Mounts a volume of the job in a pod."""
     claim = text(volume, "volumeClaimName") or name
     own = {"name": name, "persistentVolumeClaim": {"claimName": claim}}
     spec["volumes"] = [*maps_at(spec, "volumes"), own]
@@ -280,7 +280,7 @@ def _play(job: JsonObject, states: Sequence[PodState], now: float) -> JsonObject
 
 
 def _minimum(job: JsonObject) -> int:
-    """Its own minimum; all pods where it has none."""
+    """The job's minimum; by default all pods."""
     total = sum(_replicas(task) for task in maps_at(job, "spec", "tasks"))
     return number(job, "spec", "minAvailable") or total
 
@@ -307,7 +307,7 @@ def _phase(job: JsonObject, counts: Counter[str], by_task: Mapping[str, Counter[
 
 
 def _merge(statuses: Mapping[str, JsonObject]) -> JsonObject:
-    """Counts add up; the worst state of all parts is that of the whole."""
+    """Adds the counts; the worst state of all parts is the state of the whole."""
     parts = [statuses[key] for key in sorted(statuses)]
     if len(parts) < 2:
         return copy_of(parts[0]) if parts else {}

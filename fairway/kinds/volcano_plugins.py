@@ -1,13 +1,13 @@
-"""The plugins of Volcano's Job, as far as they tell pods of each other.
+"""The plugins of Volcano's Job, as far as they give pods each other's addresses.
 
     env       the number of a pod within its task
     svc       host names, and the hosts of every task
-    pytorch   where the master is, how many there are, and which of them a pod is
+    pytorch   the master's address, the world size, and the rank of the pod
     mpi       the workers' hosts, for the master
     tensorflow   the hosts of every role, as TF_CONFIG
 
 Arguments are flags of the plugin, such as `--master=launcher`. Keys for `ssh` are secrets that the
-plugin makes in the cluster; without its controller there are none.
+plugin creates in the cluster; without its controller there are none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COMPLETES = ("CompleteJob",)
 
 
 def task_name(task: JsonObject, index: int) -> str:
-    """A task without a name is called by its position."""
+    """The name of a task; a task without a name is named by its position."""
     return text(task, "name") or f"default{index}"
 
 
@@ -33,9 +33,9 @@ def pod_name(job: JsonObject, task: str, index: int) -> str:
 
 
 def apply(job: JsonObject, spec: JsonObject, *, task: str, index: int) -> None:
-    """Gives a pod what the job's plugins give it; its spec is changed."""
+    """Applies the job's plugins to a pod's spec, in place."""
     plugins = child(job, "spec", "plugins")
-    # Distributed frameworks bring host names along.
+    # The framework plugins also set host names.
     if any(item in plugins for item in ("svc", "pytorch", "mpi", "tensorflow")):
         spec.setdefault("hostname", pod_name(job, task, index))
         spec.setdefault("subdomain", name_of(job))
@@ -51,7 +51,7 @@ def apply(job: JsonObject, spec: JsonObject, *, task: str, index: int) -> None:
 
 
 def completing_task(job: JsonObject) -> str:
-    """The task whose completion ends the whole job, by its policies; empty where none does."""
+    """The task whose completion ends the whole job, by its policies; empty if there is none."""
     for index, task in enumerate(maps_at(job, "spec", "tasks")):
         for policy in maps_at(task, "policies"):
             events = [policy.get("event"), *(policy.get("events") or ())]
@@ -61,7 +61,7 @@ def completing_task(job: JsonObject) -> str:
 
 
 def _flags(arguments: object) -> dict[str, str]:
-    """Arguments such as `--master=launcher` by name."""
+    """Parses arguments such as `--master=launcher` into a map."""
     flags = {}
     for argument in arguments if isinstance(arguments, list) else ():
         name, _, value = str(argument).lstrip("-").partition("=")

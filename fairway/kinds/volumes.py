@@ -1,6 +1,6 @@
-"""Volume claims of workloads: a volume is where it was first bound, and its workload with it.
+"""Volume claims of workloads: a bound volume pins its workload to the cluster where it was bound.
 
-Where that is stands as an annotation on the claim on the hub. A claim that the workload declares
+An annotation of the claim on the hub names that cluster. A claim that the workload declares
 portable (it is copied, or reachable from everywhere) pins nothing.
 """
 
@@ -32,9 +32,9 @@ def claims_of(workload: Workload, kinds: KnownKinds) -> tuple[str, ...]:
 
 
 def pinned_to(workload: Workload, bound_in: Mapping[str, str], kinds: KnownKinds) -> str:
-    """The cluster that holds a volume of the workload; empty where none does.
+    """The cluster that holds a volume of the workload; empty if none does.
 
-    `bound_in` has the clusters of the namespace's claims that are bound, by name.
+    `bound_in` maps the namespace's bound claims to their clusters.
     """
     if not bound_in:
         return ""

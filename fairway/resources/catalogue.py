@@ -1,7 +1,7 @@
 """Every kind that a hub serves, by group, version and plural.
 
-Built-in kinds are there from the start; custom ones come and go with their definitions. Two
-versions of a kind are two Resources over the same stored objects.
+Built-in kinds are always served; custom ones come and go with their definitions. Two versions of a
+kind are two Resources over the same stored objects.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Served = tuple[str, str, str]  # group, version, plural
 
 
 class Catalogue:
-    """The kinds served now. `revision` rises whenever they change."""
+    """The kinds served now. `revision` increases whenever they change."""
 
     def __init__(self, builtin: Iterable[Resource] = ()) -> None:
         self._served: dict[Served, Resource] = {}
@@ -43,7 +43,7 @@ class Catalogue:
         return None
 
     def storing(self, group: str, plural: str) -> Resource | None:
-        """The version in which objects of a kind are kept, if it is served."""
+        """The version in which objects of a kind are stored, if it is served."""
         versions = [
             resource
             for resource in self._served.values()
@@ -58,7 +58,7 @@ class Catalogue:
         return iter(self._served.values())
 
     def put_definition(self, definition: JsonObject) -> None:
-        """Serves what a custom resource definition describes, in place of what it described."""
+        """Serves the kinds of a custom resource definition, and replaces its previous ones."""
         name = definition["metadata"]["name"]
         resources = custom_resources(definition)
         for served in self._custom.pop(name, ()):
@@ -76,7 +76,7 @@ class Catalogue:
 
 
 def standard_catalogue() -> Catalogue:
-    """The built-in kinds; definitions are refused when their schemas cannot be served."""
+    """The built-in kinds; definitions whose schemas cannot be served are refused."""
     return Catalogue(
         replace(resource, check=_checking_schemas(resource))
         if resource.kind == "CustomResourceDefinition"

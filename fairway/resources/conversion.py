@@ -1,8 +1,9 @@
-"""Objects of a served kind in each of its versions, with their owners of fields.
+"""Converts objects of a served kind between its versions, with their field ownership.
 
-What an object says is converted by `api.versions`; kinds of others have one shape in all versions,
-as with Kubernetes' strategy None. An entry of managedFields names fields of its own version, so the
-piece of the object that it is about is converted, and the fields of that piece are its fields.
+The content of an object is converted by `api.versions`; foreign kinds have one shape in all
+versions, as with Kubernetes' strategy None. An entry of managedFields names fields of its own
+version, so the part of the object that it covers is converted, and the entry gets the fields of the
+converted part.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from fairway.schema.node import JsonObject, Node
 from fairway.schema.ownership import strip
 from fairway.schema.structure import ShapeError
 
-# An object of any version of its kind as one of a certain version.
+# Converts an object from any version of its kind to one version.
 Convert = Callable[[JsonObject], JsonObject]
 
 
 def converter(api_version: str, nodes: Mapping[str, Node]) -> Convert:
-    """How objects of a kind get into a version; `nodes` are the schemas of its versions."""
+    """Returns a converter of a kind's objects to a version; `nodes` are its versions' schemas."""
 
     def convert(body: JsonObject) -> JsonObject:
         was = str(body.get("apiVersion", ""))
@@ -43,7 +44,7 @@ def _name(body: JsonObject) -> tuple[str, str]:
 
 
 def _entry(entry: Any, body: JsonObject, to: str, nodes: Mapping[str, Node]) -> Any:
-    """An entry in another version; one that is of no version of the object stays as it is."""
+    """An entry in another version; an entry that is not in the object's version stays as it is."""
     was = body["apiVersion"]
     if not isinstance(entry, dict) or entry.get("apiVersion") != was:
         return entry

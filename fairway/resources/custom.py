@@ -1,7 +1,7 @@
 """Kinds described by custom resource definitions.
 
-A definition becomes one Resource per served version. Its schema is used as it stands, except that
-`metadata` gets the shape that all objects share.
+A definition becomes one Resource per served version. Its schema is used unchanged, except that
+`metadata` gets the schema that all objects share.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairway.schema.node import JsonObject, Node, parse
 
 _AGE = Column(name="Age", type="date", path=".metadata.creationTimestamp")
 
-# Groups whose objects are never pruned in silence: a field we do not know is refused.
+# Groups whose objects are never pruned silently: unknown fields are refused.
 STRICT_GROUPS = frozenset({"fairway.dev"})
 
 
@@ -90,7 +90,7 @@ def _deprecation(spec: JsonObject, version: JsonObject) -> str:
 
 
 def root_node(openapi: JsonObject) -> Node:
-    """The schema of a whole object: with the shape of metadata that all objects share."""
+    """The schema of a whole object, with the metadata schema that all objects share."""
     root = parse(openapi)
     root.type = "object"
     root.properties["apiVersion"] = Node(type="string")
@@ -149,7 +149,7 @@ def schema_faults(definition: JsonObject) -> list[FieldError]:
 
 
 def _structural_faults(schema: JsonObject, path: str) -> list[FieldError]:
-    """What keeps a schema from being structural, at this level and below."""
+    """Why a schema is not structural, at this level and below."""
     faults: list[FieldError] = []
     is_free = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get(
         "x-kubernetes-int-or-string"

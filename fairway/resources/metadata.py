@@ -1,4 +1,4 @@
-"""What all objects share: the shape of `metadata`, and the rules for names and labels."""
+"""What all objects share: the schema of `metadata`, and the rules for names and labels."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _owner_faults(owners: Any) -> list[FieldError]:
 
 
 def misshapen(body: Any) -> FieldError | None:
-    """Why a value cannot be looked at as an object at all."""
+    """Why a value is not an object at all."""
     if not isinstance(body, dict):
         return wrong_type("", body, "object")
     metadata = body.get("metadata")

@@ -1,9 +1,8 @@
-"""The schemas in a custom resource definition that the definition's own schema says nothing of.
+"""Schemas inside a custom resource definition that the definition's own schema does not cover.
 
 `items` and `additionalProperties` may each be a schema or something else, so the published schema
-of definitions leaves them open, and everything below them. Here they get the shape that a schema
-has anywhere else, and every pattern is compiled once; whoever reads a definition afterwards finds
-the types and the patterns that it expects.
+of definitions leaves them, and everything below them, open. Here they are validated like any other
+schema, and every pattern is compiled once, so later code can rely on valid types and patterns.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _LISTED = ("allOf", "anyOf", "oneOf")
 
 
 def nested_faults(definition: JsonObject) -> list[FieldError]:
-    """What has the wrong type at an open place or below; and patterns that are none."""
+    """Values of the wrong type in an open field or below, and invalid patterns."""
     faults: list[FieldError] = []
     for index, version in enumerate(definition.get("spec", {}).get("versions") or ()):
         openapi = (version.get("schema") or {}).get("openAPIV3Schema")
@@ -68,7 +67,7 @@ def _pattern_faults(schema: JsonObject, path: str) -> Iterator[FieldError]:
 
 
 def _schemas(part: Any, path: str) -> Iterator[tuple[str, JsonObject]]:
-    """The schemas that stand at an open place, each with its path."""
+    """The schemas in an open field, each with its path."""
     if isinstance(part, dict):
         yield path, part
     elif isinstance(part, list):

@@ -1,4 +1,4 @@
-"""A served kind: its names, its shape, and what is particular to it."""
+"""A served kind: its names, its schema, and its specifics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalePaths:
-    """Where the scale subresource finds its numbers; dotted JSON paths."""
+    """The fields of the scale subresource, as dotted JSON paths."""
 
     replicas: str
     status_replicas: str
@@ -70,20 +70,20 @@ class Resource:
     has_status: bool = False
     scale: ScalePaths | None = None
     is_custom: bool = False  # from a custom resource definition
-    is_strict: bool = False  # unknown fields are refused, unless they are asked to be ignored
+    is_strict: bool = False  # unknown fields are refused, unless the request ignores them
     counts_generations: bool = True  # metadata.generation rises when anything but status changes
-    defined_at: int = 0  # objects of later versions of the store were made by this schema
+    defined_at: int = 0  # objects with a later resourceVersion were written with this schema
     storage_version: str = ""
-    to_this: Convert | None = None  # from whichever version; None: all versions have one shape
+    to_this: Convert | None = None  # from any version; None: all versions have one shape
     to_stored: Convert | None = None
     selectable_fields: tuple[str, ...] = ()  # dotted, besides metadata.name and .namespace
     prepare: Prepare | None = None
     check: Check | None = None
-    deprecation: str = ""  # told to whoever uses this version
-    deprecated_fields: tuple[DeprecatedField, ...] = ()  # told to whoever writes them
+    deprecation: str = ""  # warning for each use of this version
+    deprecated_fields: tuple[DeprecatedField, ...] = ()  # a write of one gets a warning
     name_rule: str = "subdomain"  # subdomain, label or path
     allows_blind_update: bool = False  # a PUT without resourceVersion overwrites
-    is_stored: bool = True  # False: answered and forgotten, as reviews are
+    is_stored: bool = True  # False: answered and not stored, as reviews are
 
     @property
     def api_version(self) -> str:
@@ -91,5 +91,5 @@ class Resource:
 
     @property
     def qualified(self) -> str:
-        """`plural.group`, as Kubernetes names a resource in sentences."""
+        """`plural.group`, as Kubernetes names a resource in messages."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

@@ -1,9 +1,9 @@
-"""Whether a value conforms to its schema just as it is, found out quickly.
+"""A fast check whether a value already conforms to its schema.
 
-Most values do: they were made from types that the schemas were made from. The walk in `validation`
-keeps account of paths, faults, pruned fields and defaults; here each Node becomes one function that
-says yes only where that walk would find nothing and change nothing. Whatever it says no to is
-walked, so it may be stricter than the walk, never laxer.
+Most values do: they were made from the types that the schemas were generated from. The walk in
+`validation` tracks paths, faults, pruned fields and defaults; here each Node becomes one function
+that returns true only if that walk would find nothing and change nothing. A rejected value is
+walked, so this check may be stricter than the walk, never laxer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INT64_LIMIT = 1 << 63
 
 
 def accepts_of(node: Node) -> Accepts:
-    """The function of a Node; made at first use and kept with it."""
+    """The check function of a Node; made at first use and stored on the Node."""
     result: Accepts | None = node.accepts
     if result is None:
         result = node.accepts = _make(node)
@@ -59,7 +59,7 @@ def _is_any(node: Node) -> bool:
 
 
 def _within(node: Node) -> Accepts | None:
-    """Whether a value is within the limits of a Node; None where there are none."""
+    """A check of a Node's limits; None if it has none."""
     checks = limits_of(node)
     if not checks:
         return None
@@ -81,7 +81,7 @@ def _scalar(node: Node, types: tuple[type, ...]) -> Accepts:
         least = -_INT64_LIMIT if node.minimum is None else node.minimum
         most = _INT64_LIMIT - 1 if node.maximum is None else node.maximum
         return lambda value: type(value) is int and least <= value <= most
-    # Names and words come again and again; moments and other long text do not.
+    # Names and short words repeat often; timestamps and other long strings do not.
     remembered = lru_cache(maxsize=_REMEMBERED_MOST)(within)
     is_remembered = node.type == "string" and not node.format
 
@@ -96,7 +96,7 @@ def _scalar(node: Node, types: tuple[type, ...]) -> Accepts:
 
 
 def _is_range(node: Node) -> bool:
-    """Whether all that is asked of an integer is to be within a range of 64 bits."""
+    """Whether an integer only has to be within a 64-bit range."""
     bounds = (node.minimum is not None) + (node.maximum is not None)
     return (
         node.type == "integer"
@@ -157,7 +157,7 @@ def _list(node: Node) -> Accepts:
 
 
 def _identify(node: Node) -> Accepts | None:
-    """Whether all items of a set or of a list of keyed items differ; None where they need not."""
+    """A check that all items of a set or of a keyed list differ; None if they need not."""
     if node.list_type == "atomic" or node.items is None:
         return None
     keys = node.list_map_keys if node.list_type == "map" else ()
@@ -170,6 +170,6 @@ def _identify(node: Node) -> Accepts | None:
                 return len({tuple(map(item.get, keys)) for item in value}) == len(value)
             return len(set(value)) == len(value)
         except (TypeError, AttributeError):
-            return False  # not to be told by their parts
+            return False  # items can't be compared by their keys
 
     return are_unique

@@ -1,8 +1,8 @@
-"""Whether a configuration can be applied: it must fit its schema well enough to be taken apart.
+"""Whether a configuration can be applied: it must fit its schema to be split into fields.
 
-Server-side apply needs the type of every part to know who owns what, so here a field that the
-schema does not name, a value of another type, a list item without its key and two items with one
-key are refused before anything is merged.
+Server-side apply needs the type of every part to track field ownership. So a field that is not in
+the schema, a value of another type, a list item without its key, and two items with the same key
+are refused before anything is merged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_applicable(applied: JsonObject, node: Node) -> None:
     metadata = applied.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     api_version, kind = str(applied.get("apiVersion", "")), applied.get("kind", "")
-    # A group and version is shown as in "apps/v1", and the core one as in "/v1".
+    # The core group's version is shown as "/v1", others as "apps/v1".
     shown = api_version if "/" in api_version else f"/{api_version}"
     who = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {shown}, Kind={kind}"
     listed = faults[0] if len(faults) == 1 else "\n".join(["errors:", *(f"  {f}" for f in faults)])
@@ -68,7 +68,7 @@ def _is_scalar(value: Any, wanted: str, node: Node) -> bool:
     got = json_type(value)
     if wanted in ("integer", "number"):
         return got in ("integer", "number")
-    # A formatted string (a quantity, a time, a port) may be written as any scalar.
+    # A formatted string (a quantity, a time, a port) may be any scalar.
     return got == wanted or (wanted == "string" and bool(node.format) and got in _JSON_SCALARS)
 
 

@@ -1,8 +1,8 @@
-"""Server-side apply: a manager states the fields that it wants, and owns exactly those.
+"""Server-side apply: a field manager applies the fields that it wants, and owns exactly those.
 
-The stated fields are laid over the live object; those that the manager stated before and no longer
-states are removed, unless somebody else owns them; and where it would change a field of somebody
-else, that is a conflict, unless it forces the matter.
+The applied fields are merged over the live object. Fields that the manager applied before and no
+longer applies are removed, unless another manager owns them. Changing a field of another manager is
+a conflict, unless the manager forces it.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def apply(  # noqa: PLR0913 - the facts of one apply, each of them named
     force: bool,
     blank: JsonObject | None = None,
 ) -> JsonObject:
-    """The live object (none: created) with the configuration applied and its owners brought up.
+    """The live object (None: created) with the configuration applied and its owners updated.
 
-    Defaults are not filled in here: fill them in afterwards, so that nobody owns them. `blank` is
-    as for `after_update`.
+    Defaults are not filled in here: fill them in afterwards, so that no manager owns them. `blank`
+    is as for `after_update`.
     """
     metadata = applied.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
@@ -73,7 +73,7 @@ def apply(  # noqa: PLR0913 - the facts of one apply, each of them named
         merged = merge(base, applied, node)
         if before is not None:
             merged = _prune(merged, owners, stated, before.fields, node)
-            # An empty list of items has no owner, and was stated all the same.
+            # An empty list of items has no owner, but was applied, so it must stay.
             merged = merge(merged, applied, node)
         comparison = compare(base, merged, node)
     except ShapeError as error:
@@ -99,7 +99,7 @@ def _owners_of(live: JsonObject | None, node: Node) -> Owners:
 def _unclaimed(
     live: JsonObject, blank: JsonObject, node: Node, owned: Owned, owner: Owner
 ) -> Owners:
-    """One owner for all that an object had before anybody's ownership was tracked."""
+    """One owner for all fields that an object had before ownership was tracked."""
     fields = strip(compare(blank, live, node).changed)
     return {owner: Owned(fields, owned.api_version, owned.time)} if fields else {}
 
@@ -115,7 +115,7 @@ def _without_entries(live: JsonObject) -> JsonObject:
 def _with_entries(
     merged: JsonObject, owners: Owners, owner: Owner, fields: Tree, time: str | None
 ) -> JsonObject:
-    """The object with its owners; the applier's time moves only where the object changed."""
+    """The object with its owners; the applier's time changes only if the object changed."""
     mine = owners.pop(owner)
     if fields:
         owners[owner] = Owned(fields, mine.api_version, mine.time if time is None else time)
@@ -129,7 +129,7 @@ def _with_entries(
 def _prune(
     merged: JsonObject, owners: Owners, stated: Tree, before: Tree, node: Node
 ) -> JsonObject:
-    """The merged object without what the manager stated before and nobody states now."""
+    """Removes what the manager applied before and no manager applies now."""
     if not difference(before, stated):
         return merged
     last = with_named_fields(before, node)
@@ -140,8 +140,8 @@ def _prune(
     everything = with_named_fields(fields_of(merged, node).tree, node)
     left = with_named_fields(fields_of(remove(merged, last, node), node).tree, node)
     pruned = remove(merged, difference(everything, union(left, owned)), node)
-    # Taking a container out took along what was in it; what was never the manager's stays, and so
-    # does a container that is owned but holds nothing that can be.
+    # Removing a container also removed its content. Fields that the manager never owned stay, and
+    # so does an owned container whose content can have no owner.
     remaining = union(with_named_fields(fields_of(pruned, node).tree, node), owned)
     gone = intersection(difference(everything, remaining), last)
     return remove(merged, gone, node)

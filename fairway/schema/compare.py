@@ -1,9 +1,8 @@
 """Which fields an object has, and which ones differ between two objects.
 
-`fields_of` is what an applied configuration claims. `added_fields` and `compare` are what a write
-changed: there a part that came into being owns its container too, which is why the two differ.
-These walks run on every write, so they build the wire form of a field set directly and leave out
-whole branches that are equal.
+`fields_of` is what an applied configuration owns. `added_fields` and `compare` are what a write
+changed: there a new part owns its container too, which is why the two differ. These walks run on
+every write, so they build the wire form of a field set directly and skip equal branches.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ PartOf = Callable[[Node, str], Node]
 
 @dataclass(slots=True)
 class Comparison:
-    """What a write did: fields that are new or have another value, and fields that are gone."""
+    """The effect of a write: fields that are new or changed, and fields that are removed."""
 
     changed: Tree = field(default_factory=dict)
     removed: Tree = field(default_factory=dict)
@@ -48,7 +47,7 @@ def fields_of(value: Any, node: Node) -> FieldSet:
 
 
 def _claim(value: Any, node: Node, *, named: bool) -> Tree | None:
-    """The branch of a value; none where nothing of it can be owned."""
+    """The branch of a value; None if nothing in it can be owned."""
     if isinstance(value, dict) and value and node.map_type != "atomic":
         return _claimed_map(value, node, named=named)
     if isinstance(value, list) and not is_atomic_list(node):
@@ -84,7 +83,7 @@ def _claimed_list(value: list[Any], node: Node, *, named: bool) -> Tree | None:
 
 
 def added_fields(value: JsonObject, node: Node) -> Tree:
-    """The branch of a map that has come into being: it, and all of its parts."""
+    """The branch of a new map: the map and all of its parts."""
     out: Tree = {".": {}}
     properties, additional = node.properties, node.additional
     for key, item in value.items():
@@ -151,9 +150,9 @@ def _compare_maps(
 
 
 def _compare_values(old: Any, new: Any, node: Node, element: str, into: Comparison) -> None:
-    """Two unequal values; what differs goes under the element in `into`."""
+    """Compares two unequal values; differences go under the element in `into`."""
     below = Comparison()
-    # Null takes the form of what it is compared with.
+    # Null takes the type of the value it is compared with.
     old_map = old if isinstance(old, dict) else None
     new_map = new if isinstance(new, dict) else None
     if (old_map or new_map) and node.map_type != "atomic":
@@ -200,7 +199,7 @@ def _compare_lists(old: list[Any], new: list[Any], node: Node, into: Comparison)
             if not same(left, right):
                 into.changed[element] = {}
         elif len(left) > 1:
-            # What was one owner of several items becomes an item with parts.
+            # Several items under one owner become one item with parts.
             into.removed[element] = {}
             if right:
                 into.changed[element] = _add(right[0], items)
@@ -211,7 +210,7 @@ def _compare_lists(old: list[Any], new: list[Any], node: Node, into: Comparison)
 
 
 def by_element(items: list[Any], node: Node) -> dict[str, list[Any]]:
-    """The items of a list with parts, by what identifies them, in order."""
+    """The items of a list with parts, by their identity, in order."""
     keys = list_keys(node)
     result: dict[str, list[Any]] = {}
     for item in items:

@@ -1,7 +1,7 @@
-"""Fields that are about to leave a kind, found in its schema.
+"""Deprecated fields of a kind, found in its schema.
 
-The rule on such a field (`api.doc.Deprecated`) lets only the value pass that is there already.
-Whoever writes an object that has one is warned: in the next minor version the field is gone.
+The rule on such a field (`api.doc.Deprecated`) accepts only the existing value. A write of an
+object that has one gets a warning: in the next minor version the field is gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ITEMS, VALUES = "[*]", "{*}"  # steps into each item of a list, and each value o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeprecatedField:
-    """Where a deprecated field is in an object, and what to use instead."""
+    """The path of a deprecated field, and what to use instead."""
 
     steps: tuple[str, ...]
     message: str

@@ -1,7 +1,7 @@
-"""The entries of `metadata.managedFields`: who owns which fields, since when, and through what.
+"""The entries of `metadata.managedFields`: which field manager owns which fields, since when.
 
 An owner is a manager's name with the operation, and for plain updates the API version, and the
-subresource written through. On the wire an owner is one entry; here it is a key of a mapping.
+subresource of the write. On the wire an owner is one entry; here it is a key of a mapping.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BUCKET = "ancient-changes"
 
 
 class Owner(NamedTuple):
-    """Who owns fields; an applier is one owner in every version."""
+    """An owner of fields; an applier is the same owner in every version."""
 
     manager: str
     operation: str
@@ -40,7 +40,7 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What an owner owns, in which version it said so, and when (empty where not known)."""
+    """The fields of an owner, the version they were written in, and when (empty if not known)."""
 
     fields: Tree
     api_version: str
@@ -51,9 +51,9 @@ Owners = dict[Owner, Owned]
 
 
 def read_owners(entries: Any, *, trusted: bool) -> Owners:
-    """The owners that entries name; ValueError where they are not well-formed.
+    """The owners in these entries; ValueError if they are malformed.
 
-    Entries that this server has written itself are trusted, and their field sets taken as they are.
+    Entries that this server wrote itself are trusted, and their field sets are not checked.
     """
     owners: Owners = {}
     for entry in entries or ():
@@ -78,7 +78,7 @@ def read_owners(entries: Any, *, trusted: bool) -> Owners:
 
 
 def write_owners(owners: Owners) -> list[JsonObject]:
-    """The entries of owners, in the order in which they are kept."""
+    """The entries of owners, in storage order."""
     if len(owners) > 1:
         return [write_entry(owner, owned) for owner, owned in sorted(owners.items(), key=_order)]
     return [write_entry(owner, owned) for owner, owned in owners.items()]
@@ -105,7 +105,7 @@ def _order(pair: tuple[Owner, Owned]) -> tuple[str, ...]:
 
 
 def taken_from(owners: Owners, fields: Iterable[Tree], *, besides: Owner | None = None) -> Owners:
-    """The owners after fields are taken from all of them; who is left with nothing is gone."""
+    """The owners after fields are taken from all of them; owners left without fields go."""
     out: Owners = {}
     for owner, owned in owners.items():
         left = owned.fields
@@ -120,7 +120,7 @@ def taken_from(owners: Owners, fields: Iterable[Tree], *, besides: Owner | None 
 
 
 def cap(owners: Owners) -> Owners:
-    """The owners with the oldest plain updates of a version put into one, where there are many."""
+    """If there are many owners, merges the oldest plain updates of each version into one."""
     updaters = [pair for pair in owners.items() if pair[0].operation == UPDATE]
     surplus = len(updaters) - _UPDATE_OWNERS_MAX
     if surplus <= 0:
@@ -138,7 +138,7 @@ def cap(owners: Owners) -> Owners:
         if bucket not in out:
             out[bucket] = out.pop(first)
         merged = union(owned.fields, out[bucket].fields)
-        # The bucket is as recent as the last thing put into it.
+        # The bucket has the time of its latest entry.
         out[bucket] = Owned(merged, version, owned.time)
         if owner != bucket:
             del out[owner]

@@ -74,7 +74,7 @@ class FieldSet:
         return FieldSet(_leaves(self.tree))
 
     def paths(self) -> Iterator[tuple[str, ...]]:
-        """Every member, in the order in which conflicts are told."""
+        """Every member, in the order in which conflicts are reported."""
         return _paths(self.tree, ())
 
 
@@ -104,7 +104,7 @@ def _union_branch(left: Tree, right: Tree) -> Tree:
 
 
 def difference(left: Tree, right: Tree) -> Tree:
-    """The paths of `left` that are not in `right`; what is below a removed path stays."""
+    """The paths of `left` that are not in `right`; paths below a removed path stay."""
     if not right or not left:
         return left
     out: Tree = {}
@@ -113,7 +113,7 @@ def difference(left: Tree, right: Tree) -> Tree:
         if theirs is None:
             out[element] = branch
         elif not branch:
-            # A member without parts, or the mark of one that has some: theirs, unless they lead on.
+            # A member without parts, or the `.` mark: removed if it is a member of `right` too.
             if theirs and "." not in theirs:
                 out[element] = branch
         else:
@@ -124,7 +124,7 @@ def difference(left: Tree, right: Tree) -> Tree:
 
 
 def _difference_branch(left: Tree, right: Tree) -> Tree | None:
-    """What stays of a branch that has parts."""
+    """The remaining part of a branch that has parts."""
     if not right:
         return _below(left) or None
     out = difference(left, right)
@@ -191,7 +191,7 @@ def _order(element: str) -> tuple[Any, ...]:
 
 
 def _scalar_order(value: Any) -> tuple[int, Any]:
-    """Numbers, then strings, then booleans, then the rest."""
+    """Sort order: numbers, then strings, then booleans, then the rest."""
     match value:
         case bool():
             return 2, value
@@ -204,7 +204,7 @@ def _scalar_order(value: Any) -> tuple[int, Any]:
 
 
 def encode(value: Any) -> str:
-    """A value inside an element: compact JSON, keys in order, whole numbers as integers."""
+    """A value inside an element: compact JSON, sorted keys, whole numbers as integers."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return _encode(value).decode()
@@ -213,7 +213,7 @@ def encode(value: Any) -> str:
 def parse(wire: Any) -> Tree:
     """A FieldsV1 value with its elements in canonical spelling."""
     if not isinstance(wire, dict):
-        # A fault of what is on the wire, like all others here.
+        # Malformed input, like all other errors here.
         raise ValueError("fieldsV1 must be an object")  # noqa: TRY004 - not a programming error
     tree: Tree = {}
     for text, branch in wire.items():
@@ -224,7 +224,7 @@ def parse(wire: Any) -> Tree:
         if element:
             below = parse(branch)
             tree[element] = _union_branch(tree[element], below) if element in tree else below
-    # A branch that leads only to elements of an unknown kind leads nowhere, so it is a member.
+    # A branch that leads only to unknown kinds of elements is itself a member.
     return tree if len(tree) > 1 or "." not in tree else {}
 
 
@@ -259,7 +259,7 @@ def key_element(fields: dict[str, Any]) -> str:
 
 
 def show_path(path: Sequence[str]) -> str:
-    """A path as people read it: `.spec.ports[port=80,protocol="TCP"].name`."""
+    """A path in readable form: `.spec.ports[port=80,protocol="TCP"].name`."""
     return "".join(map(_show_element, path))
 
 

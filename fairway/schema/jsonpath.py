@@ -1,7 +1,7 @@
-"""JSONPath as kubectl has it: `{.items[*].metadata.name}`, filters, ranges and plain text.
+"""JSONPath as in kubectl: `{.items[*].metadata.name}`, filters, ranges and plain text.
 
-A template is text with expressions in braces; an expression is a path as `paths` reads it, and
-`{range PATH}...{end}` repeats what is between for each value.
+A template is text with expressions in braces; an expression is a path as `paths` parses it, and
+`{range PATH}...{end}` repeats its content for each value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fairway.schema.paths import compile_jsonpath
 
 
 class PathError(ValueError):
-    """A path that cannot be read."""
+    """A path that cannot be parsed."""
 
 
 def find(path: str, value: Any) -> list[Any]:
@@ -34,7 +34,7 @@ class _Range:
 
 
 def render(template: str, value: Any) -> str:
-    """A template filled in."""
+    """Renders a template."""
     parts, rest = _parse(_pieces(template))
     if rest:
         raise PathError("{end} without {range}")
@@ -42,7 +42,7 @@ def render(template: str, value: Any) -> str:
 
 
 def _pieces(template: str) -> list[tuple[bool, str]]:
-    """The template cut into text and expressions; True marks an expression."""
+    """The template split into text and expressions; True marks an expression."""
     if "{" not in template:
         return [(True, template)]
     pieces = []
@@ -89,5 +89,5 @@ def _fill(parts: list[Any], value: Any, root: Any) -> str:
 
 
 def show(value: Any) -> str:
-    """A value as text: strings bare, the rest as JSON."""
+    """A value as text: strings without quotes, the rest as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

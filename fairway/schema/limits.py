@@ -1,4 +1,4 @@
-"""The limits of a schema as a list of functions, so that a value pays only for those it has."""
+"""The limits of a schema as a list of functions, so that a value is checked only for those set."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _text(node: Node) -> list[Check]:
     if node.pattern:
         pattern = node.pattern
         search = compile_pattern(pattern)
-        # The same few values come again and again, and the library's answer is dear.
+        # The same few values repeat often, and a search is expensive.
         remembered = lru_cache(maxsize=1024)(lambda value: search(value) is not None)
 
         def matches(value: str) -> bool:
@@ -115,11 +115,11 @@ def _text(node: Node) -> list[Check]:
 
 
 def compile_pattern(pattern: str) -> Callable[[str], Any]:
-    """A search for a pattern in linear time, whatever a user wrote."""
+    """A linear-time search for a pattern, whatever a user wrote."""
     options = re2.Options()
     options.log_errors = False
     search = re2.compile(pattern, options).search
-    # The library looks at bytes; given text, it works out every place in it as well.
+    # The library works on bytes; given text, it also computes every character position.
     return lambda text: search(text.encode())
 
 

@@ -1,8 +1,8 @@
-"""Who owns which field after a write, as `metadata.managedFields` tells it.
+"""Field ownership after a write, as recorded in `metadata.managedFields`.
 
-Every write that is not an apply goes through `after_update`: fields that are new or changed belong
-to the writer, and fields that are gone belong to nobody. It runs on each write of the server, so
-the common cases (an object is created; nothing changed hands) take a short way through it.
+Every write that is not an apply goes through `after_update`: the writer owns new and changed
+fields, and removed fields lose their owners. It runs on each write of the server, so the common
+cases (an object is created; no ownership changed) have a fast path.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def after_update(
     time: str,
     blank: JsonObject | None = None,
 ) -> list[JsonObject]:
-    """The managedFields of `new` after `manager` has written it over `old` (none: created).
+    """The managedFields of `new` after `manager` has written it over `old` (None: created).
 
     `blank` is what a created object is compared with: nothing for custom kinds, and for built-in
-    kinds the containers that are always there (`blank_of`).
+    kinds the containers that always exist (`blank_of`).
     """
     given = _give(new)
     try:
@@ -55,11 +55,11 @@ def after_update(
             return _create(new, node, owner, time)
         owners = _owners_before(old, given, subresource)
         if old is not None and not owners:
-            # Ownership that was never tracked, or was reset, is tracked again from an apply on.
+            # Untracked or reset ownership is tracked again from the next apply on.
             return []
         comparison = compare(old if old is not None else blank or {}, new, node)
     except ShapeError:
-        # Fields that cannot be told apart have no owner; the write itself is not refused here.
+        # Fields that cannot be told apart have no owner; this does not refuse the write.
         return []
     mine = strip(comparison.changed)
     owners = taken_from(owners, (comparison.changed, comparison.removed))
@@ -76,7 +76,7 @@ def _give(new: JsonObject) -> Any:
 
 
 def _create(new: JsonObject, node: Node, owner: Owner, time: str) -> list[JsonObject]:
-    """The short way for a new object: one walk, and what no manager owns is never collected."""
+    """The fast path for a new object: one walk, which skips fields that no manager owns."""
     content = {key: value for key, value in new.items() if key not in _NOT_CONTENT}
     fields = added_fields(content, node)
     del fields["."]
@@ -92,11 +92,11 @@ def _create(new: JsonObject, node: Node, owner: Owner, time: str) -> list[JsonOb
 
 
 def _owners_before(old: JsonObject | None, given: Any, subresource: str) -> Owners:
-    """The owners that a write starts from.
+    """The owners before a write.
 
     A writer may set managedFields by hand, and an empty list or a list of one empty entry resets
-    them; a writer who leaves them out, or breaks them, or writes through a subresource, keeps
-    those of the old object.
+    them. If they are missing or malformed, or the write is to a subresource, those of the old
+    object stay.
     """
     kept = (old or {}).get("metadata", {}).get("managedFields")
     if not subresource and given is not None and given != kept:

@@ -1,9 +1,9 @@
-"""Putting an applied configuration and a live object together, and taking fields out again.
+"""Merges an applied configuration into a live object, and removes fields again.
 
-`merge` keeps everything of the live object and lets the configuration win where both speak; lists
-with parts keep the live order, with the configuration's own items in the configuration's order.
-`remove` is its opposite: it drops the fields of a set. Nothing given is changed in place, and what
-is returned may share parts with what was given.
+`merge` keeps everything of the live object, and the configuration wins where both set a value.
+Lists with parts keep the live order, with the configuration's items in the configuration's order.
+`remove` is its opposite: it drops the fields of a set. Inputs are not changed in place, and results
+may share parts with them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairway.schema.structure import (
 
 
 def merge(live: JsonObject, applied: JsonObject, node: Node) -> JsonObject:
-    """The live object with the applied configuration laid over it."""
+    """The live object with the applied configuration merged over it."""
     return _merge_maps(live, applied, node, part_of_object)
 
 
@@ -36,7 +36,7 @@ def _merge_maps(live: JsonObject, applied: JsonObject, node: Node, part: PartOf)
 
 
 def _merge_values(live: Any, applied: Any, node: Node) -> Any:
-    # Null or an empty container asks for nothing, so it takes nothing away.
+    # Null or an empty container applies no fields, so it removes none.
     if _has_parts(live, dict, applied) and node.map_type != "atomic":
         return _merge_maps(live, applied or {}, node, part_of)
     if _has_parts(live, list, applied) and not is_atomic_list(node):
@@ -55,7 +55,7 @@ def _merge_lists(live: list[Any], applied: list[Any], node: Node) -> list[Any]:
 
     def merged(element: str) -> Any:
         known = mine.get(element, ())
-        # Several live items with one key cannot be told apart: the applied one replaces them.
+        # Live items with the same key cannot be told apart: the applied one replaces them.
         return (
             _merge_values(known[0], theirs[element], items)
             if len(known) == 1
@@ -70,10 +70,10 @@ def _merge_lists(live: list[Any], applied: list[Any], node: Node) -> list[Any]:
 
 
 def _interleave(live: list[str], applied: list[str]) -> list[tuple[int, str]]:
-    """One order for the items of two lists, each with its live position (-1 where it has none).
+    """One order for the items of two lists, each with its live position (-1 if it has none).
 
-    Items that both have come in the applied order; live items keep their place before the shared
-    item that they stood before.
+    Items in both come in the applied order; live items stay before the shared item that they
+    preceded.
     """
     out: list[tuple[int, str]] = []
     in_live, in_applied = set(live), set(applied)
@@ -141,13 +141,13 @@ def _remove_from_list(value: list[Any], fields: Tree, node: Node) -> list[Any]:
 
 
 def only(value: JsonObject, fields: Tree, node: Node) -> JsonObject:
-    """The object with nothing but the fields of a set."""
+    """The object with only the fields of a set."""
     return _only_of_map(value, fields, node, part_of_object)
 
 
 def _only(value: Any, fields: Tree, node: Node) -> Any:
     if not fields:
-        return value  # it is one piece, or all of it is meant
+        return value  # atomic, or wholly in the set
     if isinstance(value, dict):
         return _only_of_map(value, fields, node, part_of)
     if isinstance(value, list) and not is_atomic_list(node):
@@ -169,8 +169,8 @@ def _only_of_map(value: JsonObject, fields: Tree, node: Node, part: PartOf) -> J
 def with_named_fields(fields: Tree, node: Node, *, is_object: bool = True) -> Tree:
     """The set with every named field that leads to a member made a member too.
 
-    A field that the schema names exists only for what is in it, so who owns all of its content
-    owns it; an item or a free key has an owner of its own.
+    A named field of the schema exists only for its content, so an owner of all of its content owns
+    it; an item or a free key has its own owner.
     """
     out: Tree = {}
     for element, branch in fields.items():

@@ -1,8 +1,8 @@
 """The parsed form of an OpenAPI v3 structural schema.
 
 A `Node` describes one value: its type, its parts, its limits, and how it merges. Parsed once per
-kind and shared; recursive schemas (`$ref`) become cyclic graphs, so nothing may walk a Node without
-walking a value beside it.
+kind and shared. Recursive schemas (`$ref`) become cyclic graphs, so a walk over a Node must follow
+a value beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Rule:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Node:
-    """What one value may be, and how two of them merge."""
+    """What a value may be, and how two values merge."""
 
     type: str = ""  # object, array, string, integer, number, boolean; "" admits any
     format: str = ""
@@ -75,18 +75,18 @@ class Node:
 
     rules: tuple[Rule, ...] = ()
 
-    # What other modules derive from this Node once and keep with it.
+    # Derived data that other modules cache on this Node.
     shape: Any = field(default=None, repr=False)  # schema.validation
     accepts: Any = field(default=None, repr=False)  # schema.acceptance
     rule_plan: Any = field(default=None, repr=False)  # schema.cel
 
     def child(self, name: str) -> Node | None:
-        """The schema of a key of this object; none where nothing is known of it."""
+        """The schema of a key of this object; None if it is unknown."""
         node = self.properties.get(name)
         return node if node is not None else self.additional
 
 
-# A value of which nothing is known: kept as it is, merged by granular maps and atomic lists.
+# A value without a schema: kept as it is, merged by granular maps and atomic lists.
 ANY = Node(preserve_unknown=True)
 
 _COPIED: Mapping[str, str] = {
@@ -180,7 +180,7 @@ class Parser:
 
 
 def parse(schema: Mapping[str, Any], definitions: Mapping[str, JsonObject] | None = None) -> Node:
-    """One schema, with the definitions that its `$ref`s name."""
+    """Parses one schema, with the definitions that its `$ref`s name."""
     return Parser(definitions).parse(schema)
 
 
@@ -193,9 +193,9 @@ def _reference(schema: Mapping[str, Any]) -> str:
 
 
 def _with_siblings(target: Node, schema: Mapping[str, Any]) -> Node:
-    """A referred Node with what stands beside the `$ref`: default, description, merge hints.
+    """A referred Node with the siblings of the `$ref`: default, description, merge hints.
 
-    A plain reference is the target itself, so cycles stay cycles; a copy is made only where a
+    A plain reference is the target itself, so cycles stay cycles; a copy is made only if a
     sibling changes it, which Kubernetes' documents never do on a recursive type.
     """
     siblings = {

@@ -1,7 +1,7 @@
-"""Rules about ownership that hold for updates and applies alike.
+"""Ownership rules for both updates and applies.
 
 Some fields belong to the server and never to a manager; and a built-in kind has containers that
-are always there, so creating an object does not create them.
+always exist, so creating an object does not create them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNOWNED_ELEMENTS = frozenset([".", *(f"f:{name}" for name in UNOWNED)])
 
 
 def strip(fields: Tree) -> Tree:
-    """A set of an object's fields without those that no manager owns."""
+    """An object's fields without those that no manager owns."""
     out = {
         element: branch
         for element, branch in fields.items()
@@ -48,7 +48,7 @@ def strip(fields: Tree) -> Tree:
 
 
 def reconcile(fields: Tree, node: Node, *, is_object: bool = True) -> Tree:
-    """A set brought up to a schema that has since made a map or a list one piece."""
+    """A set adapted to a schema in which a map or a list has become atomic."""
     out: Tree = {}
     for element, branch in fields.items():
         if not branch:
@@ -64,15 +64,15 @@ def reconcile(fields: Tree, node: Node, *, is_object: bool = True) -> Tree:
     return out
 
 
-# Always written as well, though no schema requires them: the kinds' own checks do.
+# Always written too: no schema requires them, but the kinds' own checks do.
 _ALWAYS_WRITTEN = frozenset(("containers", "reportingComponent", "reportingInstance"))
 
 
 def blank_of(node: Node) -> JsonObject:
-    """What every object of a built-in kind holds before anything is set.
+    """The content of an object of a built-in kind before any field is set.
 
     The schemas of built-in kinds give such containers an empty default, and plain fields that are
-    always written their zero; a list that must be given is null at first.
+    always written their zero value; a required list is null at first.
     """
     blank = _blank(node)
     blank["metadata"] = _blank(metadata_of(node))

@@ -1,9 +1,9 @@
 """JSON patch (RFC 6902) and JSON merge patch (RFC 7386), as a kube-apiserver applies them.
 
-The server is kinder than the first standard in two places, and clients count on it: `replace` of a
-key that an object lacks adds it, and a negative index counts from the end of a list. In a merge
-patch, nulls are left out of objects inside new lists too. Documents and patches are never changed;
-a result may share parts with both.
+The server is more lenient than RFC 6902 in two places, and clients rely on it: `replace` of a
+missing key adds it, and a negative index counts from the end of a list. In a merge patch, nulls
+are removed from objects inside new lists too. Documents and patches are never changed; a result may
+share parts with both.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _WITH_FROM = ("move", "copy")
 
 
 class _Fault(Exception):
-    """Why an operation cannot be carried out."""
+    """Why an operation failed."""
 
 
 def json_patch(document: Any, operations: Any) -> Any:
-    """The document after all operations, in order; none of them counts if one fails."""
+    """The document after all operations, in order; if one fails, none is applied."""
     if not isinstance(operations, list):
         raise BadRequest("error decoding patch: a JSON patch must be a list of operations")
     if len(operations) > OPERATIONS_MAX:
@@ -77,7 +77,7 @@ def _carry_out(document: Any, operation: Mapping[str, Any]) -> Any:
 
 
 def _pointer(operation: Mapping[str, Any], name: str) -> list[str]:
-    """A JSON pointer, as its parts."""
+    """The parts of a JSON pointer."""
     text = operation.get(name)
     if not isinstance(text, str):
         raise _Fault(f"{operation.get('op')!r} operation needs {name!r}, a string")
@@ -158,7 +158,7 @@ def _replace(document: Any, path: list[str], value: Any) -> Any:
 
 def _test(document: Any, path: list[str], value: Any) -> Any:
     parent = _get(document, path[:-1]) if path else None
-    # A key that is not there passes for null.
+    # A missing key equals null.
     absent = isinstance(parent, dict) and path[-1] not in parent
     if not same(None if absent else _get(document, path), value):
         raise _Fault(f"testing value {_show(path)} failed: test failed")
@@ -185,7 +185,7 @@ def _merge(document: Any, patch: Mapping[str, Any]) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """A value with the null members of all its objects left out; nulls in lists stay."""
+    """A value without the null members of all its objects; nulls in lists stay."""
     if isinstance(value, Mapping):
         return {key: without_nulls(part) for key, part in value.items() if part is not None}
     if isinstance(value, list):
@@ -194,7 +194,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes one object of another; lists are replaced whole."""
+    """The merge patch that turns one object into another; lists are replaced as a whole."""
     change: dict[str, Any] = {key: None for key in before if key not in after}
     for key, value in after.items():
         old = before.get(key)

@@ -1,7 +1,7 @@
-"""Finding values in objects: dotted paths, and JSONPath as Kubernetes writes it.
+"""Finds values in objects: dotted paths, and JSONPath as Kubernetes writes it.
 
 The JSONPath is that of printer columns and of kubectl: `.status.conditions[?(@.type=="Ready")]`,
-with or without braces around it. A path that leads nowhere finds nothing and is no error. Paths are
+with or without braces. A path that matches nothing returns nothing and is no error. Paths are
 compiled once into a chain of steps, each of which turns a list of values into the next one.
 """
 
@@ -33,7 +33,7 @@ _INDEX_DIGITS_MAX = 9
 
 
 def dotted_get(value: Any, path: str) -> Any:
-    """The value at a path of plain keys, such as `spec.replicas`; none where there is none."""
+    """The value at a path of plain keys, such as `spec.replicas`; None if there is none."""
     for key in path.removeprefix(".").split("."):
         if not isinstance(value, dict):
             return None
@@ -42,13 +42,13 @@ def dotted_get(value: Any, path: str) -> Any:
 
 
 def jsonpath(value: Any, expression: str) -> list[Any]:
-    """All values that a JSONPath finds."""
+    """All values that a JSONPath matches."""
     return compile_jsonpath(expression)(value)
 
 
 @lru_cache(maxsize=1024)
 def compile_jsonpath(text: str) -> Finder:
-    """A function that finds all values of a JSONPath; ValueError where the text is not one."""
+    """A function that finds all values of a JSONPath; ValueError if the text is invalid."""
     body = text.strip()
     if body.startswith("{"):
         if not body.endswith("}"):
@@ -67,13 +67,13 @@ def compile_jsonpath(text: str) -> Finder:
 
 
 class _Reader:
-    """Reads a path from left to right."""
+    """Parses a path from left to right."""
 
     def __init__(self, whole: str, body: str) -> None:
         self._whole, self._body, self._at = whole, body, 0
 
     def steps(self, *, until: str) -> list[Step]:
-        """The steps up to the end, or to the first of the characters that end an operand."""
+        """The steps up to the end, or to the first character that ends an operand."""
         steps: list[Step] = []
         if self._peek() in ("$", "@"):
             self._at += 1
@@ -93,7 +93,7 @@ class _Reader:
             elif self._peek() in until:
                 break
             elif not steps and self._at == 0 and not until:
-                # The first name may stand without its dot, as in `spec.replicas`.
+                # The first name may omit its dot, as in `spec.replicas`.
                 steps.extend(self._after_dot())
             else:
                 raise self._fault(f"{self._peek()!r} was not expected")
@@ -255,7 +255,7 @@ def _filter(holds: Callable[[Any], bool]) -> Step:
 def _comparison(left: Finder, right: Finder, compares: Callable[[Any, Any], bool]) -> Any:
     def holds(item: Any) -> bool:
         mine, theirs = left(item), right(item)
-        # More than one value on a side is no value to compare.
+        # Only single values of the same sort compare.
         if len(mine) != 1 or len(theirs) != 1 or _sort(mine[0]) != _sort(theirs[0]):
             return False
         return bool(compares(mine[0], theirs[0]))
@@ -264,7 +264,7 @@ def _comparison(left: Finder, right: Finder, compares: Callable[[Any, Any], bool
 
 
 def _sort(value: Any) -> str:
-    """Values of different sorts do not compare."""
+    """The sort of a value; values of different sorts do not compare."""
     match value:
         case bool():
             return "boolean"

@@ -1,8 +1,8 @@
-"""Leaves out what a schema no longer describes.
+"""Removes fields that a schema no longer has.
 
-A field that is taken out of a kind's schema stays in the objects that were stored before. Nobody
-who reads or writes them now has set it, so it is left out as the object is read, as Kubernetes
-does. What a write sets is judged by the walk in `validation` instead.
+A field that was removed from a kind's schema stays in objects stored before. No current reader or
+writer has set it, so it is pruned as the object is read, as Kubernetes does. New writes are pruned
+by the walk in `validation` instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PARTED = ("object", "array", "")
 
 
 def prune(body: JsonObject, node: Node) -> bool:
-    """Takes fields that a kind does not have out of an object, in place; whether it had any."""
+    """Prunes unknown fields of an object in place; returns whether it had any."""
     return _prune(body, node, is_root=True)
 
 

@@ -1,7 +1,7 @@
 """Strategic merge patch: a merge patch that knows from the schema how lists merge.
 
-A list with the `merge` strategy is merged item by item, by its merge key, or as a set where its
-items are scalars. Directives in the patch say what a merge cannot: `$patch: delete|replace`,
+A list with the `merge` strategy is merged item by item, by its merge key, or as a set if its items
+are scalars. Directives in the patch say what a merge cannot: `$patch: delete|replace`,
 `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>` and `$retainKeys`. A document and a
 patch are never changed; a result may share parts with both.
 """
@@ -69,7 +69,7 @@ def _is_directive(key: str, directive: str) -> bool:
 
 
 def _field_of(key: str, directive: str) -> str:
-    """The field that a directive such as `$setElementOrder/ports` is about."""
+    """The field of a directive such as `$setElementOrder/ports`."""
     head, slash, field = key.partition("/")
     if not slash or head != directive:
         what = "primitive" if directive == _DELETE else "setElementOrder"
@@ -78,7 +78,7 @@ def _field_of(key: str, directive: str) -> str:
 
 
 def _retain(original: JsonObject, patch: JsonObject) -> JsonObject:
-    """The original's keys that `$retainKeys` lets stay."""
+    """The original's keys that `$retainKeys` keeps."""
     if _RETAIN not in patch:
         return dict(original)
     keys = patch[_RETAIN]
@@ -107,7 +107,7 @@ def _merge_key(out: JsonObject, key: str, value: Any, node: Node) -> None:
 
 
 def clean_value(value: Any) -> tuple[bool, Any]:
-    """Whether a value that meets nothing to merge with is kept, and what of it."""
+    """Whether a value with no counterpart to merge with is kept, and its cleaned content."""
     if isinstance(value, dict):
         if _PATCH in value:
             return False, None
@@ -183,7 +183,7 @@ def _distinct(items: list[Any]) -> list[Any]:
 
 
 def _directed_items(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Both lists after the patch's items that are directives have been followed."""
+    """Both lists after the directives among the patch's items are applied."""
     plain = [item for item in patch if _PATCH not in item]
     replaces = False
     for item in patch:
@@ -219,7 +219,7 @@ def _merge_item(merged: list[Any], item: JsonObject, key: str, node: Node) -> No
 
 
 def _merge_ordered(out: JsonObject, field: str, patch: JsonObject, order: Any, node: Node) -> None:
-    """Merges a list whose order the patch gives; items left out of it keep their place."""
+    """Merges a list whose order the patch gives; items not in that order keep their place."""
     before, change = out.get(field), patch.get(field)
     if not isinstance(order, list) or not isinstance(change, list | None):
         raise BadRequest("invalid patch format of setElementOrder list")
@@ -245,7 +245,7 @@ def _identity(node: Node, order: list[Any]) -> Identity:
 
 
 def _check_order(change: list[Any], order: list[Any], identity: Identity) -> None:
-    """What a patch merges must stand in its order, and in that order."""
+    """The merged items of a patch must be in its order list, in that order."""
     if not order:
         return
     rest = iter([identity(item) for item in order])
@@ -263,7 +263,7 @@ def _check_order(change: list[Any], order: list[Any], identity: Identity) -> Non
 def _in_order(
     merged: list[Any], order: list[Any], live: list[Any], identity: Identity
 ) -> list[Any]:
-    """Merged items: those of the order in that order, the others where they stood in the live."""
+    """Merged items: those in the order list in that order, the others at their live positions."""
     wanted = [identity(item) for item in order]
     stood = [identity(item) for item in live]
     placed = [(identity(item), item) for item in merged]
@@ -280,7 +280,7 @@ def _in_order(
 
 
 def _position(wanted: Any, among: list[Any]) -> int:
-    """Where a value stands; after all where it does not."""
+    """The position of a value; the length of the list if it is not there."""
     for position, value in enumerate(among):
         if same(wanted, value):
             return position

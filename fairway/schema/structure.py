@@ -1,8 +1,8 @@
-"""How a value is taken apart for ownership and merging: which maps and lists have parts.
+"""How a value is split for ownership and merging: which maps and lists have parts.
 
-The schema says which maps are granular, which lists are sets or lists of keyed items, and what a
-list item's identity is. Where it says nothing, maps are granular and lists are one piece. Every
-object has the same `metadata`, whether or not its schema spells that out.
+The schema says which maps are granular, which lists are sets or lists of keyed items, and what
+identifies a list item. By default maps are granular and lists are atomic. Every object has the same
+`metadata`, whether or not its schema describes it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ TEXT = Node(type="string")
 
 
 class ShapeError(ValueError):
-    """A value that cannot be taken apart as its schema asks."""
+    """A value that cannot be split as its schema requires."""
 
 
 def part_of(node: Node, key: str) -> Node:
@@ -96,12 +96,12 @@ def is_named(node: Node, key: str, *, is_object: bool = False) -> bool:
 
 
 def is_atomic_list(node: Node) -> bool:
-    # Old built-in types say only how a list is patched, and a list that merges has parts.
+    # Old built-in types only have a patch strategy, and a list that merges has parts.
     return node.list_type == "atomic" and "merge" not in node.patch_strategies
 
 
 def list_keys(node: Node) -> tuple[str, ...]:
-    """The fields that identify an item of a list with parts; none where it is a set."""
+    """The fields that identify an item of a list with parts; empty for a set."""
     if node.list_type == "map":
         return node.list_map_keys
     if node.list_type == "atomic" and node.patch_merge_key:
@@ -123,7 +123,7 @@ def item_element(item: Any, keys: tuple[str, ...], node: Node) -> str:
             result[key] = item[key]
         elif node.items is not None:
             part = node.items.properties.get(key)
-            # A default of null is no default.
+            # A null default is no default.
             if part is not None and part.default is not None:
                 result[key] = part.default
     if not result:

@@ -1,12 +1,12 @@
-"""One walk that makes a value conform to its schema, or says how it does not.
+"""One walk that makes a value conform to its schema, or reports why it does not.
 
-`conform` prunes unknown fields, fills in defaults, drops nulls that mean nothing, and checks types
-and limits, in place and in one pass; its wording of faults is that of a kube-apiserver. Rules over
-several fields (CEL) come after it, in `schema.cel`.
+`conform` prunes unknown fields, fills in defaults, drops meaningless nulls, and checks types and
+limits, in place and in one pass; faults are worded as by a kube-apiserver. Rules over several
+fields (CEL) run after it, in `schema.cel`.
 
-The walk runs on every write, so each Node carries a `Shape`: its checks as a list of functions, and
-its defaults ready to copy, derived once. Parts that conform as they are (`acceptance`) are not
-walked at all.
+The walk runs on every write, so each Node has a `Shape`, derived once: its checks as a list of
+functions, and its defaults ready to copy. Parts that already conform (`acceptance`) are not walked
+at all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Check = Callable[[Any, str, list[FieldError]], None]
 _encode = msgspec.json.Encoder(order="deterministic").encode
 FINDINGS_MAX = 100
 
-# Fields that every object has, whatever its schema says of them.
+# Fields of every object, whatever its schema says.
 OBJECT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -44,7 +44,7 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class UnknownField:
-    """A field that the schema does not know."""
+    """A field that is not in the schema."""
 
     path: str
     suggestion: str = ""
@@ -56,9 +56,9 @@ class UnknownField:
 
 @dataclass(slots=True)
 class Findings:
-    """What a walk found: faults, and the unknown fields that it pruned.
+    """The result of a walk: faults, and the unknown fields that it pruned.
 
-    Built-in kinds check their own lists for duplicates, in words of their own.
+    Built-in kinds check their own lists for duplicates, in their own words.
     """
 
     checks_duplicates: bool = True
@@ -67,7 +67,7 @@ class Findings:
 
     @property
     def is_full(self) -> bool:
-        """Whether enough is wrong: nobody reads more, and a bad body must not cost much."""
+        """Whether there are enough faults: more help no one, and a bad body must not cost much."""
         return len(self.faults) >= FINDINGS_MAX or len(self.unknown) >= FINDINGS_MAX
 
 
@@ -75,7 +75,7 @@ _NOTHING: JsonObject = {}
 
 
 class Shape:
-    """What the walk needs of a Node, derived once."""
+    """What the walk needs from a Node, derived once."""
 
     __slots__ = ("checks", "defaults", "is_any", "limited", "node", "scalar", "types")
 
@@ -90,7 +90,7 @@ class Shape:
             for name, child in node.properties.items()
             if child.has_default
         )
-        # A scalar is checked by its parent: one comparison of types, and its limits if it has any.
+        # A scalar is checked by its parent: one type comparison, and its limits if it has any.
         self.scalar: type | None = None
         self.limited: type | None = None
         if len(self.types) == 1 and self.types[0] in (str, int, bool):
@@ -125,8 +125,8 @@ def conform(
 ) -> None:
     """Makes an object conform in place; faults and pruned fields go to `findings`.
 
-    What is equal in `known`, an object that conforms already, is taken from there instead of being
-    walked again, so that a small change of a large object costs little.
+    Parts that equal those in `known`, an object that already conforms, are taken from there and
+    not walked again, so a small change of a large object is cheap.
     """
     _walk_object(value, shape_of(node), path, findings, is_root=True, known=known)
 
@@ -206,7 +206,7 @@ def _walk_members(
         elif findings.faults and findings.is_full:
             break
         elif part is not None:
-            # Metadata is written to afterwards, and must not be shared.
+            # Metadata is changed later, and must not be shared.
             before = None if is_root and name == "metadata" else known.get(name)
             if before is not None and same(before, part):
                 value[name] = before
@@ -220,7 +220,7 @@ def _walk_members(
 
 
 def _walk_part(part: Any, shape: Shape, path: str, findings: Findings, before: Any) -> None:
-    """Walks what changed part by part, and what came only if it does not conform as it is."""
+    """Walks changed parts; a new part is walked only if it does not already conform."""
     if before is not None or not accepts_of(shape.node)(part):
         _walk(part, shape, path, findings, before)
 
@@ -234,7 +234,7 @@ def _further(
     *,
     is_root: bool,
 ) -> Node | None:
-    """The schema of a key that is not a named property; None where there is nothing to walk."""
+    """The schema of a key that is not a named property; None if there is nothing to walk."""
     if node.additional is not None:
         return node.additional
     if node.preserve_unknown or (is_root and name in OBJECT_FIELDS):
@@ -258,7 +258,7 @@ def _walk_list(
     accepts = accepts_of(node.items)
     before: list[Any] = known if isinstance(known, list) else []
     for index, item in enumerate(value):
-        # Lists mostly grow at their end, or change in one place.
+        # Lists usually grow at the end, or change in one place.
         if index < len(before) and same(before[index], item):
             continue
         if accepts(item):
@@ -290,7 +290,7 @@ def _check_unique(value: list[Any], node: Node, path: str, findings: Findings) -
 
 
 def _is_whole_float(value: Any, node: Node) -> bool:
-    """JSON knows only numbers: 3.0 is an integer too."""
+    """JSON has only numbers: 3.0 is an integer too."""
     return node.type == "integer" and isinstance(value, float) and value.is_integer()
 
 
@@ -299,7 +299,7 @@ def _wanted(node: Node) -> str:
 
 
 def is_unchanged(fault: FieldError, new: JsonObject, old: JsonObject) -> bool:
-    """Whether a fault concerns a value that the object had before, and may keep."""
+    """Whether a fault concerns an unchanged value, which the object may keep."""
     if fault.type == "FieldValueRequired":
         path, _, _ = fault.path.rpartition(".")
     else:

@@ -1,11 +1,11 @@
-"""The deterministic simulation: a whole control plane, its clusters, its users and its misfortunes.
+"""The deterministic simulation: a whole control plane, its clusters, its users and its faults.
 
-Two hub replicas, several agents and one store run in one thread on one virtual clock. All chance
-comes from the seed, so a seed is a run: the same one gives the same events, byte for byte. `time`
-moves the clock whenever nobody has anything left to do; `store_faces` and `driver_faces` stand
-between each participant and the world and pass on its faults; `faults` and `users` say what happens
-when; `checks` hold as it goes and `rest` once the faults have stopped.
+Two hub replicas, several agents and one store run in one thread on one virtual clock. All
+randomness comes from the seed, so a seed is a run: the same seed gives the same events, byte for
+byte. `time` moves the clock whenever no task can run; `store_faces` and `driver_faces` sit between
+each participant and the store or cluster and inject faults; `faults` and `users` decide what
+happens when; `checks` verifies invariants during the run and `rest` after the faults have stopped.
 
-    python -m fairway.sim --seed 7         one seed, told in full
-    python -m fairway.sim --seeds 200      many, by all processors
+    python -m fairway.sim --seed 7         one seed, reported in full
+    python -m fairway.sim --seeds 200      many, on all processors
 """

@@ -23,9 +23,9 @@ from time import monotonic
 
 from fairway.sim.run import Result, prepare, simulate, simulate_last
 
-_SEEDS_APART = 1_000  # between two versions whose numbers are neighbours
+_SEEDS_APART = 1_000  # between two versions with adjacent numbers
 _VERSIONS = 1_000_000_000
-_TOLD_EVERY = 20  # seeds, where nobody looks on
+_TOLD_EVERY = 20  # seeds, if output is not a terminal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _version() -> int:
-    """A number made of the code."""
+    """A number derived from the code."""
     code = hashlib.sha256()
     folder = Path(__file__).parents[1]
     for path in sorted(folder.rglob("*.py")):
@@ -93,7 +93,7 @@ def _many(seeds: range, jobs: int, *, tells_each: bool) -> int:
 
 
 class Progress:
-    """How far many seeds have come: one line that changes, or now and then one for a file."""
+    """Progress over many seeds: one line that updates, or an occasional line in a file."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -105,7 +105,7 @@ class Progress:
         return monotonic() - self._began
 
     def seed(self, failed: int) -> None:
-        """One more is done."""
+        """Counts one more finished seed."""
         self._done += 1
         left = self.seconds() / self._done * (self._total - self._done)
         line = f"{self._done} of {self._total} seeds, {failed} failed, about {left:.0f} s left"
@@ -116,7 +116,7 @@ class Progress:
             _say(line)
 
     def clear(self) -> None:
-        """Makes room for another line."""
+        """Clears the line for other output."""
         if self._is_seen:
             sys.stdout.write("\r\x1b[K")
 
@@ -125,8 +125,8 @@ def _results(seeds: range, jobs: int) -> Iterator[Result]:
     if jobs <= 1:
         yield from map(simulate, seeds)
         return
-    # What all seeds begin with is made once, here. Each seed then has a process to itself: what it
-    # leaves behind, which makes the next slower, goes with the process and is never collected.
+    # The common start of all seeds is made once, here. Each seed then has its own process: its
+    # garbage, which would slow the next seed, goes with the process and is never collected.
     prepare()
     with get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
         yield from pool.imap_unordered(simulate_last, seeds)

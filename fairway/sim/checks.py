@@ -1,7 +1,7 @@
-"""What must hold at every moment: looked at with each write that is on disk.
+"""Invariants that must hold at every moment, checked at each write that is on disk.
 
-These checks know the fleet that is simulated and nothing of how decisions are made: they add up
-what claims say, and compare it with what queues and clusters have.
+These checks know the simulated fleet and nothing about how decisions are made: they add up what
+claims hold, and compare it with what queues and clusters have.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _WORKS = (GROUP, "works")
 _QUEUES = (GROUP, "queues")
 _LEASES = ("coordination.k8s.io", "leases")
 
-# How old what a leader knows of quotas may be while it still leads.
+# How stale a leader's view of quotas may be while it still leads.
 _STALE_SECONDS = 45.0
 
-# The table of decision 9. A stop with nothing to wait for is over in the same write.
+# The table of decision 9. A stop with nothing to wait for ends in the same write.
 _NEXT: Mapping[str, tuple[str, ...]] = {
     "": ("Waiting", "Claimed", "Held", "Cancelled"),
     "Waiting": ("Claimed", "Held", "Cancelled"),
@@ -97,7 +97,7 @@ class _Metadata(_Part, frozen=True, kw_only=True):
 
 
 class CheckedWorkload(_Part, frozen=True, kw_only=True):
-    """As much of a workload as is checked."""
+    """The checked fields of a workload."""
 
     metadata: _Metadata
     status: _Status = _Status()
@@ -118,10 +118,10 @@ class Checks:
         self._truth = truth
         self._term = 0
         self._attempts: dict[str, int] = {}  # by uid
-        self._claimed: dict[str, tuple[Usage, frozenset[str]]] = {}  # with victims waited for
-        self._ran: dict[str, Usage] = {}  # as much as may have run and is not known to be gone
+        self._claimed: dict[str, tuple[Usage, frozenset[str]]] = {}  # with victims it waits for
+        self._ran: dict[str, Usage] = {}  # what may have run and is not known to be gone
         self._releasing: dict[str, Usage] = {}
-        self._late: set[str] = set()  # claimed by who led before, and was paused amid its write
+        self._late: set[str] = set()  # claimed by a former leader that was paused during its write
         self._nominal: deque[tuple[float, dict[str, dict[str, int]]]] = deque()
         self.seen: dict[str, CheckedWorkload] = {}
         truth.is_claimed = self._is_claimed
@@ -134,7 +134,7 @@ class Checks:
         )
 
     def follow(self, change: Change) -> None:
-        """A write is on disk."""
+        """Checks a write that is on disk."""
         plural = change.kind[1]
         name = change.record.name[1]
         text = f"{plural} {name} v{change.version}{' removed' if change.is_removed else ''}"
@@ -232,7 +232,7 @@ class Checks:
     # Terms.
 
     def _is_new_term(self, change: Change, name: str) -> bool:
-        """Whether a batch of decisions or another leader begins, rather than one goes on."""
+        """Whether a write begins a new term, rather than renews one."""
         return name == TERM and _term(change) > self._term
 
     def _term_advanced(self, change: Change) -> None:
@@ -252,7 +252,7 @@ class Checks:
         self._nominal.append((self._time.now(), now))
 
     def _most(self, queue: str | None, flavor: str) -> int:
-        """The most that a queue, or all together, owned lately."""
+        """The most that a queue, or all queues together, owned recently."""
         since = self._time.now() - _STALE_SECONDS
         while len(self._nominal) > 1 and self._nominal[1][0] < since:
             self._nominal.popleft()
@@ -273,7 +273,7 @@ class Checks:
         usage = _begin(claim.queue or status.queue, claim, status.releasing) if claim else Counter()
         leaving = _usage(status.queue, status.releasing)
         self._ran[name] = ran & (usage + leaving)  # the rest has ended
-        # What was added while it waited for others never ran, and so need not end.
+        # Usage added while it waited for others never ran, so it need not end.
         self._releasing[name] = leaving & (ran - usage)
         if claim is None:
             self._late.discard(name)
@@ -293,9 +293,9 @@ class Checks:
         return any(self._releasing.get(victim) for victim in victims)
 
     def _check_totals(self, name: str, grown: set[tuple[str, str, str]]) -> None:
-        """What all that may run now hold together: who waits for victims does not run yet.
+        """Checks the total usage of all that may run now; claims that wait for victims do not.
 
-        Nobody could have known of what a leader of an earlier term wrote late.
+        A late write by the leader of an earlier term is excluded: the hub could not know it.
         """
         total: Usage = Counter()
         for claimed, (usage, victims) in self._claimed.items():
@@ -331,7 +331,7 @@ def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:
 
 
 def _begin(queue: str, claim: _Claim, releasing: tuple[_Placement, ...]) -> Usage:
-    """What a claim has of quota, without replicas that start once others of it are gone."""
+    """The quota usage of a claim, without replicas that start once others of it are gone."""
     usage = _usage(queue, claim.placements)
     for placement in releasing:
         many = sum(_usage(queue, (placement,)).values()) if placement.gives_way_to else 0
@@ -341,7 +341,7 @@ def _begin(queue: str, claim: _Claim, releasing: tuple[_Placement, ...]) -> Usag
 
 
 def _preemptor(old: _Status, new: _Status) -> str:
-    """By whom a claim was taken with this very write."""
+    """The workload that preempted this claim with this write."""
     if old.claim is None or new.claim is not None or not new.history:
         return ""
     by = new.history[-1].preempted_by

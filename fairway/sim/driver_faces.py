@@ -1,4 +1,4 @@
-"""A cluster as its agent touches it: sometimes slow, sometimes failing, and written down."""
+"""A cluster as its agent sees it: sometimes slow, sometimes failing, and logged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fairway.streams.requests import Exchange
 
 
 class DriverFace:
-    """A driver whose calls are slow or fail while it is told so."""
+    """A driver whose calls can be made slow or failing."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class DriverFace:
         self._log = log
         self._chance = chance
         self.slow_seconds = 0.0
-        self.failing = 0.0  # how likely a call is to fail
+        self.failing = 0.0  # probability that a call fails
         self.on_act: Callable[[str, str, Work | None], None] = lambda *_: None
 
     async def open(self) -> None:

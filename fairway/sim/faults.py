@@ -1,8 +1,8 @@
-"""What goes wrong, and when: drawn from the seed, each for a while.
+"""Faults and their times: drawn from the seed, each for a while.
 
-Faults of single calls are a matter of weather (`store_faces`); here are those of whole parts. A
-crash of the leader between a claim and its work is no matter of chance: it is set up several times,
-and sprung by the next claim that is written.
+Faults of single calls are injected by `store_faces` (weather); here are those of whole
+participants. A crash of the leader between a claim and its work is not left to chance: it is armed
+several times, and triggered by the next claim that is written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TRAP_SECONDS = 12.0
 
 
 class Faults:
-    """The misfortunes of one run."""
+    """The faults of one run."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class Faults:
         self._under_way: dict[asyncio.Task[None], None] = {}
         self._is_over = False
         self.crashes_after_claim = 0
-        # Whether there is a work for a claim already; asked when a trap is sprung.
+        # Whether a claim already has a work; called when a trap triggers.
         self.has_work: Callable[[str], bool] = lambda _: False
 
     async def run(self, *, mean_seconds: float) -> None:
-        """Lets something go wrong now and then, until cancelled."""
+        """Injects random faults until cancelled."""
         kinds: dict[Callable[[], Fault], int] = {
             self._crash_hub: 4,
             self._trap: 6,
@@ -79,7 +79,7 @@ class Faults:
         task.add_done_callback(lambda done: self._under_way.pop(done, None))
 
     async def stop(self) -> None:
-        """All faults end, and whoever is down is started."""
+        """Ends all faults, and starts every process that is down."""
         self._is_over = True
         for task in list(self._under_way):
             task.cancel()
@@ -90,7 +90,7 @@ class Faults:
             if isinstance(process, ClusterAgent):
                 process.disturb(0.0, 0.0)
             if process.face is not None:
-                process.face.on_written = lambda *_: None  # no trap is left
+                process.face.on_written = lambda *_: None  # disarms traps
             process.start()
 
     # Hubs.
@@ -110,7 +110,7 @@ class Faults:
         process.start()
 
     async def _trap(self) -> None:
-        """The leader crashes right after the next claim that it writes."""
+        """Crashes the leader right after the next claim that it writes."""
         hub = self._leader()
         while hub is None or hub.face is None:
             await self._time.sleep(1)
@@ -139,7 +139,7 @@ class Faults:
         face.on_written = lambda *_: None
 
     async def _crash_after_writes(self) -> None:
-        """A hub crashes after some number of writes, wherever that is."""
+        """Crashes a hub after a random number of writes, wherever that is."""
         hub = self._chance.choice(self._hubs)
         face, left, sprung = hub.face, [self._chance.randint(1, 12)], asyncio.Event()
         if face is None:
@@ -189,7 +189,7 @@ class Faults:
         await self._down(agent, self._chance.choice((0.1, 2.0, 8.0)))
 
     async def _lose_disk(self) -> None:
-        """An agent starts anew, and knows nothing of what it was told before."""
+        """Restarts an agent without its memory of earlier works."""
         agent = self._chance.choice(self._agents)
         self._log.fault("an agent loses its disk", agent.name)
         await agent.crash()
@@ -208,7 +208,7 @@ class Faults:
             await self._crash_agent()
 
     async def _lose_cluster(self) -> None:
-        """Its agent is cut off for so long that the cluster counts as lost; it may start anew."""
+        """Cuts its agent off until the cluster counts as lost; the agent may restart meanwhile."""
         agent = self._chance.choice(self._agents)
         seconds = self._chance.uniform(25, 60)
         self._log.fault("a cluster is lost", f"{agent.name} for {seconds:.0f} s")
@@ -252,7 +252,7 @@ class Faults:
             self._log.fault("a pod fails", f"{agent.cluster}: {pod.work} {pod.name} {reason}")
             agent.world.fail_pod(pod, now, reason=reason, code=code)
 
-    # The store and the way there.
+    # The store and its network.
 
     async def _drop_watches(self) -> None:
         process = self._chance.choice([*self._hubs, *self._agents])

@@ -1,4 +1,4 @@
-"""The fleet that is simulated, and what its users ask for."""
+"""The simulated fleet, and what its users request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMESPACE = "default"
 QUEUES = ("research", "serving")
 FLAVOR_OF = {"east": "h100", "west": "h100", "south": "a100"}
 NODES = 3
-GPUS = 8  # of a node
+GPUS = 8  # per node
 NOMINAL = {"research": {"h100": 24, "a100": 12}, "serving": {"h100": 12, "a100": 6}}
 BORROWING = 16
 HEALTH = {"heartbeatSeconds": 3, "unreadySeconds": 9, "lostSeconds": 18, "skewSeconds": 6}
@@ -105,7 +105,7 @@ def cluster(name: str, seed: int) -> JsonObject:
 
 @dataclass(slots=True, kw_only=True)
 class Wish:
-    """A workload that a user asked for, and what they said of it since."""
+    """A workload that a user submitted, with its later changes."""
 
     name: str
     mode: str
@@ -121,7 +121,7 @@ class Wish:
 
 
 def draw_workload(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
-    """A workload such as users make them, by chance."""
+    """A random workload, as users write them."""
     mode = chance.choices(("Gang", "Divided", "Independent"), (12, 1, 2))[0]
     lost = chance.choice((None, None, "Wait", "StopAndMove", "StopAndMove", "AllowDuplicate"))
     wish = Wish(

@@ -1,4 +1,4 @@
-"""What happened: counted, hashed, and kept as text where somebody wants to read it."""
+"""The events of a run: counted, hashed, and kept as text on request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Log:
         self.violations: list[str] = []
 
     def step(self, what: str, text: str, body: bytes = b"") -> None:
-        """A write that is on disk, something done to a cluster, or a fault."""
+        """Logs a write that is on disk, an action on a cluster, or a fault."""
         self.steps += 1
         self.counts[what] += 1
         self.note(what, text, body)
@@ -32,7 +32,7 @@ class Log:
         self.step("fault", f"{kind}: {text}")
 
     def note(self, what: str, text: str, body: bytes = b"") -> None:
-        """Something that is worth a line and is no step."""
+        """Logs something that deserves a line but is no step."""
         line = f"{self._time.now() - START:10.3f} {what:8} {text}"
         self._digest.update(line.encode())
         self._digest.update(body)

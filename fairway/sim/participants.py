@@ -1,7 +1,6 @@
-"""Those who take part: hub replicas and agents, each a process that may stop, stand still or fail.
+"""The participants: hub replicas and agents, processes that may crash, be paused or be cut off.
 
-What a process knows lasts as long as one run of it. What outlives it is the store, a cluster, and
-an agent's folder.
+A process keeps its memory for one run only. The store, a cluster, and an agent's folder outlive it.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Stage:
 
 
 class Process:
-    """Something that runs, and may be stopped, paused and cut off."""
+    """A process that may be stopped, paused and cut off."""
 
     def __init__(self, name: str, stage: Stage) -> None:
         self.name = name
@@ -55,7 +54,7 @@ class Process:
         self.face: StoreFace | None = None
         self.gate = Gate()
         self.runs = 0
-        self.hurt_at = float("-inf")  # when it last was down or stood still
+        self.hurt_at = float("-inf")  # when it last was down or paused
         self._stage = stage
         self._task: asyncio.Task[None] | None = None
         self._killed: list[asyncio.Task[None]] = []
@@ -100,7 +99,7 @@ class Process:
             self._stage.log.violated(f"{self.name} ended by a fault: {task.exception()!r}")
 
     def kill(self) -> None:
-        """From now on nothing it does has any effect; its task is yet to end."""
+        """Makes it ineffective at once; its task ends later."""
         task, self._task = self._task, None
         if task is not None and self.face is not None:
             self.face.die()
@@ -165,7 +164,7 @@ class HubReplica(Process):
 
 
 class ClusterAgent(Process):
-    """The agent of one cluster, and the cluster itself, which goes on without it."""
+    """The agent of one cluster, and the cluster itself, which continues without it."""
 
     def __init__(self, cluster: Cluster, stage: Stage, health: Health) -> None:
         super().__init__(f"agent of {cluster.metadata.name}", stage)
@@ -207,7 +206,7 @@ class ClusterAgent(Process):
         await agent.run()
 
     def lose_disk(self) -> None:
-        """Its folder is gone, while it is down."""
+        """Deletes its folder while it is down."""
         assert not self.is_up, "nobody takes the disk of a process that runs"
         shutil.rmtree(self._stage.folder / self.cluster, ignore_errors=True)
 
@@ -215,7 +214,7 @@ class ClusterAgent(Process):
         self.on_keep(self.cluster, work, term)
 
     def disturb(self, slow_seconds: float, failing: float) -> None:
-        """How slow the cluster is, and how often a call of it fails."""
+        """Sets how slow the cluster is, and how often its calls fail."""
         self.slow_seconds, self.failing = slow_seconds, failing
         if self.driver is not None:
             self.driver.slow_seconds, self.driver.failing = slow_seconds, failing
@@ -223,7 +222,7 @@ class ClusterAgent(Process):
 
 
 class _Memory(Memory):
-    """An agent's memory that tells what it accepts, and in which term it was then."""
+    """An agent's memory that reports each accepted work, with the term at that time."""
 
     def __init__(self, folder: Path, accepted: Callable[[Work, int], None]) -> None:
         super().__init__(folder, is_inline=True, is_synced=False)

@@ -1,4 +1,4 @@
-"""What must be so once the faults have stopped and time has passed."""
+"""Invariants that must hold once the faults have stopped and time has passed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fairway.sim.truth import Truth
 from fairway.store.embedded.store import EmbeddedStore
 
 _LOOK_SECONDS = 4.0
-_STEPS_MOST = 40_000  # past which it is no rest
-_CALM_SECONDS = 20.0  # for which everything is at rest before it is believed
+_STEPS_MOST = 40_000  # past which it never comes to rest
+_CALM_SECONDS = 20.0  # how long everything must be at rest
 
 
 class Rest:
-    """Waits until everything is at rest, and says what is not."""
+    """Waits until everything is at rest, and reports what is not."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Rest:
         self._checks = checks
 
     async def come(self, seconds_most: float) -> None:
-        """Lets time pass until everything is at rest; what is not by then is told."""
+        """Lets time pass until everything is at rest; reports what is not by then."""
         end, calm = self._time.now() + seconds_most, 0.0
         while calm < _CALM_SECONDS and not self._log.violations:
             await self._time.sleep(_LOOK_SECONDS)
@@ -55,7 +55,7 @@ class Rest:
         self._truth.look()
 
     def unfinished(self) -> int:
-        """How many workloads are yet to come to their end."""
+        """How many workloads are not over yet."""
         return sum(
             wish.mode != "Divided"
             and (
@@ -104,7 +104,7 @@ class Rest:
             yield f"{name} still leaves {[placement.cluster for placement in status.releasing]}"
         if status.phase in OVER:
             if wish.is_cancelled and status.phase != "Cancelled":
-                return  # it was over first
+                return  # it ended before it could be cancelled
             return
         if wish.is_cancelled:
             yield f"{name} is not cancelled but {status.phase}"

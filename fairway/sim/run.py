@@ -1,4 +1,4 @@
-"""One run: a seed in, what happened out."""
+"""One run: takes a seed, returns what happened."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from fairway.store.keys import CLUSTERS, DEFINITIONS, FLAVORS, FLEETS, NAMESPACE
 
 STEPS_LEAST = 2_000
 FAULT_KINDS_LEAST = 5
-_ROUNDS_MOST = 5  # of faults and rest, until it is enough
-_STEPS_EACH = 8  # that it takes, about, for a workload to come to its end
+_ROUNDS_MOST = 5  # of faults and rest, until enough has happened
+_STEPS_EACH = 8  # roughly, for a workload to end
 _CHAOS_SECONDS_MOST = 1_500.0
-_REST_SECONDS_MOST = 2_400.0  # a node that was lost is avoided for half an hour
+_REST_SECONDS_MOST = 2_400.0  # a lost node is avoided for half an hour
 _TERM_SECONDS = 4.0
 _LOOK_SECONDS = 2.0
 _WRITE = Write(user="root", manager="root")
@@ -49,7 +49,7 @@ _WRITE = Write(user="root", manager="root")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of a seed."""
+    """The result of a seed."""
 
     seed: int
     digest: str
@@ -65,7 +65,7 @@ class Result:
 
     @property
     def is_counted(self) -> bool:
-        """Whether enough happened for the seed to tell something."""
+        """Whether enough happened for the seed to be meaningful."""
         return (
             self.steps >= STEPS_LEAST
             and len(self.faults) >= FAULT_KINDS_LEAST
@@ -74,7 +74,7 @@ class Result:
 
 
 class _Complaints(logging.Handler):
-    """A controller that fails says so in the log, and goes on; here that is a fault."""
+    """Turns logged errors into violations; a failing controller only logs, and continues."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.ERROR)
@@ -93,7 +93,7 @@ def simulate(seed: int, *, keeps_lines: bool = False) -> Result:
 
 
 def simulate_last(seed: int) -> Result:
-    """Runs the only seed of a process, which ends then: what is left need not be collected."""
+    """Runs the only seed of a process that then ends, so its garbage need not be collected."""
     prepare()
     gc.disable()
     return _simulate(seed, keeps_lines=False)
@@ -101,7 +101,7 @@ def simulate_last(seed: int) -> Result:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """A run makes little garbage and is short: looking for it takes longer than it is worth."""
+    """Disables garbage collection: a run is short and makes little garbage."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -149,7 +149,7 @@ def _simulate(seed: int, *, keeps_lines: bool) -> Result:
 
 
 class Simulation:
-    """A fleet with its misfortunes."""
+    """A fleet with its users and faults."""
 
     def __init__(self, seed: int, time: Time, log: Log, folder: Path) -> None:
         self._seed = seed
@@ -159,7 +159,7 @@ class Simulation:
         self.crashes_after_claim = 0
 
     async def run(self) -> Mapping[str, int]:
-        """Lets everything happen, then lets it come to rest; how many ended in which phase."""
+        """Runs users and faults, then waits for rest; returns the number of workloads by phase."""
         store = EmbeddedStore(
             MemoryJournal(prepare()),
             standard_catalogue(),
@@ -209,7 +209,7 @@ class Simulation:
         return rest.phases()
 
     async def _chaos(self, users: Users, faults: Faults, rest: Rest) -> None:
-        """Users and faults do as they like until enough will have happened."""
+        """Runs users and faults until enough will have happened."""
         acting = [
             asyncio.ensure_future(users.run(mean_seconds=1.3)),
             asyncio.ensure_future(faults.run(mean_seconds=4.0)),
@@ -229,7 +229,7 @@ class Simulation:
                 self._log.violated(f"the simulation itself failed: {task.exception()!r}")
 
     async def _fleet(self, store: EmbeddedStore, stage: Stage) -> list[ClusterAgent]:
-        """The objects of the platform team, and an agent for each cluster."""
+        """Creates the platform team's objects, and an agent for each cluster."""
         described = await store.create(FLEETS, fleet.fleet(), write=_WRITE)
         health = codec.decode(described.raw, Fleet).spec.health
         for flavor in fleet.flavors():
@@ -246,7 +246,7 @@ class Simulation:
 
 @cache
 def prepare() -> tuple[Row, ...]:
-    """What every hub holds from the start; made once, since it is the same for all seeds."""
+    """The initial content of every hub; made once, because it is the same for all seeds."""
     journal, time = MemoryJournal(), Time(START - 60)
 
     async def fill() -> None:
@@ -262,5 +262,5 @@ def prepare() -> tuple[Row, ...]:
 
     run(time, fill())
     gc.collect()
-    gc.freeze()  # what is here now stays, and need not be looked at after every seed
+    gc.freeze()  # these objects stay, so later collections skip them
     return tuple(journal.rows)

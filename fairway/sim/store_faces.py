@@ -1,10 +1,9 @@
-"""The store as one participant reaches it: through a network and an API server that have faults.
+"""The store as one participant reaches it: through a faulty network and API server.
 
-A call may be late, lost before it arrives, refused for a conflict that there is none, or carried
-out with its answer lost. A watch may be late, tell twice, end, or have expired. A participant that
-is paused gets its answers when it goes on; what it had sent is carried out then or was before, as
-chance has it. One that is dead gets none. What is sent is a copy: whatever the store makes of it,
-its sender learns from the answer alone.
+A call may be late, lost before it arrives, refused with a spurious conflict, or executed with its
+answer lost. A watch may be late, repeat events, end, or expire. A paused participant gets its
+answers when it resumes; what it had sent is executed before or after that, by chance. A dead one
+gets none. Requests are copied: a sender sees what the store did only in the answer.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ from fairway.store.interface import (
 T = TypeVar("T")
 
 _REPEATED_MOST = 4
-_PATIENCE_SECONDS = 1.0  # after which a call into the void is given up
+_PATIENCE_SECONDS = 1.0  # after which an unanswered call is given up
 
 
 @dataclass(slots=True, kw_only=True)
 class Weather:
-    """How likely each fault is at any one call, answer or batch of events."""
+    """The probability of each fault per call, answer or batch of events."""
 
     late: float = 0.05
     late_seconds: float = 0.6
@@ -83,18 +82,18 @@ class StoreFace:
         self.chance = chance
         self.is_cut = False
         self.is_dead = False
-        # Told of each write that was carried out, before its writer knows.
+        # Called for each executed write, before its writer gets the answer.
         self.on_written: Callable[[ResourceKey, JsonObject, str], None] = lambda *_: None
 
-    # Faults that are begun from outside.
+    # Faults started from outside.
 
     def die(self) -> None:
-        """Nothing that is on its way arrives any more, in either direction."""
+        """Drops everything in flight, in both directions."""
         self.is_dead = True
         self._end_watches(None)
 
     def cut(self) -> None:
-        """The network is gone: calls fail and watches end, until it is mended."""
+        """Cuts the network: calls fail and watches end, until it is mended."""
         self.is_cut = True
         self._end_watches(Unavailable("the connection was lost"))
 
@@ -102,7 +101,7 @@ class StoreFace:
         self.is_cut = False
 
     def drop_watches(self, *, expired: bool) -> int:
-        """Ends all watches; who follows must go on from where it was, or begin anew."""
+        """Ends all watches; followers must resume from their position, or list again."""
         count = len(self._watches)
         self._end_watches(Expired("too old resource version") if expired else None)
         return count
@@ -112,10 +111,10 @@ class StoreFace:
             watch.end(fault)
         self._watches.clear()
 
-    # Events on their way.
+    # Events in flight.
 
     async def arrived(self, events: list[WatchEvent], last: deque[WatchEvent]) -> list[WatchEvent]:
-        """Events as the reader gets them: late, or with the last of them once more."""
+        """Events as the reader gets them: late, or with the last ones repeated."""
         weather = self.weather
         if self.chance.random() < weather.held_up:
             self._log.fault("events are late", self._name)
@@ -219,7 +218,7 @@ class StoreFace:
             lambda: self._store.delete(kind, name, namespace=namespace, how=how, write=write),
         )
 
-    # The way there and back.
+    # Requests and answers in flight.
 
     async def _read(self, call: Callable[[], Awaitable[T]]) -> T:
         await self._travel()
@@ -266,7 +265,7 @@ class StoreFace:
         self.check_alive()
 
     def check_alive(self) -> None:
-        """What a dead process still does ends here: it is torn down, and waits for nothing."""
+        """Stops whatever a dead process still does: it is torn down, and waits for nothing."""
         if self.is_dead:
             raise asyncio.CancelledError
 
@@ -283,7 +282,7 @@ class FaultyWatch:
         self._closing: asyncio.Future[None] | None = None
 
     def end(self, fault: ApiError | None) -> None:
-        """Ends it from outside; what is on its way to the reader is lost."""
+        """Ends it from outside; events in flight to the reader are lost."""
         self._is_ended, self._fault = True, fault
         self._closing = asyncio.ensure_future(self._watch.close())
 

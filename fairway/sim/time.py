@@ -1,4 +1,4 @@
-"""The time of a simulation: one virtual clock for all, and participants whose clocks are wrong."""
+"""Time in a simulation: one virtual clock for all, and participants with inaccurate clocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["START", "Gate", "OwnClock", "Stuck", "Time", "run"]
 
 
 class Gate:
-    """What a process that is paused waits at."""
+    """Where a paused process waits."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
@@ -34,9 +34,9 @@ class Gate:
 
 
 class OwnClock:
-    """The clock of one participant: it may be wrong, and too fast or too slow by its `drift`.
+    """The clock of one participant, offset by `skew`, and too fast or too slow by `drift`.
 
-    Whoever is paused does not wake while it is.
+    A paused participant does not wake until it is resumed.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""What really runs: looked up in the simulated clusters themselves, not in what anybody reports.
+"""What really runs: read from the simulated clusters themselves, not from any report.
 
-A workload that asked for one copy never has pods in two clusters, nor of two attempts in one. It
-is no fault of the hub's where it could not know: with AllowDuplicate, or with StopAndMove while the
-agent that is to stop it is itself not well.
+A gang never has pods in two clusters, nor of two attempts in one. The hub is excused where it could
+not know: with AllowDuplicate, or with StopAndMove while the agent that should stop the pods is
+itself unhealthy.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fairway.sim.participants import ClusterAgent
 from fairway.sim.time import Time
 
 _ON_NODES = ("Bound", "Ready", "Terminating")
-# How long after it was not well itself an agent may need to stop what it should have stopped.
+# How long after its own fault an agent may need to stop what it should have stopped.
 _RECOVERY_SECONDS = 75.0
 
 
 class Truth:
-    """All clusters, as they are."""
+    """All clusters, as they really are."""
 
     def __init__(
         self, time: Time, log: Log, wishes: Mapping[str, Wish], agents: Sequence[ClusterAgent]
@@ -32,22 +32,22 @@ class Truth:
         self._log = log
         self._wishes = wishes
         self._agents = {agent.cluster: agent for agent in agents}
-        self._uids: dict[tuple[str, str], str] = {}  # of what was applied, by cluster and work
+        self._uids: dict[tuple[str, str], str] = {}  # of applied works, by cluster and work
         self._terms: dict[tuple[str, str], int] = {}
-        # Whether a workload holds a claim on a place in a cluster.
+        # Whether a workload's claim has a placement in a cluster.
         self.is_claimed: Callable[[str, str], bool] = lambda name, cluster: True
         for agent in agents:
             agent.on_act = self._acted
             agent.on_keep = self._keep
 
     def pods(self, cluster: str, work: str) -> list[LivePod]:
-        """Pods of a work that hold a node, this very moment."""
+        """Pods of a work that hold a node at this moment."""
         agent = self._agents[cluster]
         agent.world.advance(agent.clock.now())
         return _on_nodes(agent, work)
 
     def look(self) -> None:
-        """Looks at every workload there was."""
+        """Checks every gang that was submitted."""
         self._check([(name, wish) for name, wish in self._wishes.items() if wish.mode == "Gang"])
 
     def check(self, name: str) -> None:
@@ -62,7 +62,7 @@ class Truth:
             self._check_gang(name, wish)
 
     def _check_gang(self, name: str, wish: Wish) -> None:
-        """Looks at one, in clusters that are up to date."""
+        """Checks one gang; the clusters are advanced to the current time."""
         work = work_name(NAMESPACE, name)
         where: dict[str, list[str]] = {}
         for cluster, agent in self._agents.items():
@@ -105,10 +105,10 @@ class Truth:
             self._check_room(cluster, name)
 
     def _check_room(self, cluster: str, applied: str) -> None:
-        """What is applied never needs more than the cluster has beside pods that have a node.
+        """Checks that an applied work fits in the cluster beside the pods that hold a node.
 
-        What is told to leave is not counted: others may have been given its place already. Nor is
-        a pod that found no node since the cluster put smaller ones elsewhere than was foreseen.
+        Pods of works without a claim are not counted: their place may already be given to others.
+        Nor is a pod that found no node because the cluster placed smaller pods differently.
         """
         world = self._agents[cluster].world
         needed = sum(
@@ -127,12 +127,12 @@ class Truth:
                 f"{cluster} accepts {work.metadata.name} of term {work.spec.term} in term {term}"
             )
 
-    # What goes from the hub.
+    # Removals from the hub.
 
     def workload_removed(self, name: str, uid: str) -> None:
         wish, work = self._wishes.get(name), work_name(NAMESPACE, name)
         if wish is not None and (wish.is_duplicate_allowed or wish.is_moved_when_lost):
-            return  # what is in a lost cluster is not waited for
+            return  # pods in a lost cluster are not waited for
         for cluster in self._agents:
             if self.pods(cluster, work) and self._uids.get((cluster, work)) == uid:
                 self._log.violated(f"{name} is gone from the hub and runs in {cluster}")

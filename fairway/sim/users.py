@@ -1,7 +1,7 @@
 """Users: they submit, change their minds, and take capacity away, at random times.
 
-They talk to the store itself: what they are told is so. What they asked for is kept as wishes, by
-which it is judged whether anything was lost.
+They use the store directly, without faults: its answers are reliable. Their requests are kept as
+wishes, which are used to check that nothing was lost.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Users:
         self.nominal = {name: dict(of) for name, of in fleet.NOMINAL.items()}
 
     async def run(self, *, mean_seconds: float) -> None:
-        """Does something now and then, until cancelled."""
+        """Performs random user actions until cancelled."""
         actions: dict[Callable[[], Awaitable[None]], int] = {
             self._submit: 40,
             self._submit_native: 4,
@@ -70,7 +70,7 @@ class Users:
             await self._create(WORKLOADS, body, wish)
 
     def _name(self) -> str:
-        """A new name, or now and then that of a workload which is gone."""
+        """A new name, or occasionally that of a deleted workload."""
         gone = [
             wish.name for wish in self.wishes.values() if wish.is_deleted and not wish.is_native
         ]
@@ -85,7 +85,7 @@ class Users:
         await self._create(JOBS, body, wish)
 
     async def _create(self, kind: ResourceKey, body: dict[str, Any], wish: Wish) -> None:
-        # It is a wish before the store has answered: what follows is told of it at once.
+        # The wish is recorded before the store answers, because the checks see the write at once.
         before = self.wishes.get(wish.name)
         self.wishes[wish.name] = wish
         try:
@@ -107,7 +107,7 @@ class Users:
         ]
 
     def _any(self, wishes: list[Wish]) -> Wish | None:
-        """Somebody, of late rather than of old."""
+        """A random one of the most recent wishes."""
         return self._chance.choice(wishes[-12:]) if wishes else None
 
     async def _delete(self) -> None:
@@ -190,7 +190,7 @@ class Users:
         await self._store.patch(QUEUES, name, patch, write=_WRITE)
 
     async def relent(self) -> None:
-        """Everything is as usual again, so that all that was asked for can come to its end."""
+        """Restores quotas, clusters and holds, so that all workloads can end."""
         for task in self._pausing:
             await task
         for name in fleet.QUEUES:

@@ -1,6 +1,6 @@
-"""Days in the life of a model service: a fleet, how much is asked for hour by hour, what happens.
+"""Days in the life of a model service: a fleet, the demand by hour, and what happens.
 
-`day` says what a day is, `objects` makes the objects of its fleet, and `stories` tells the days.
-They are played on virtual time by whoever can run a hub, and watched: in a terminal, in tests, and
-for the pictures in the guides.
+`day` defines a day, `objects` makes the objects of its fleet, and `stories` has the days. They run
+on virtual time with any hub, and are shown in a terminal, in tests, and in the pictures of the
+guides.
 """

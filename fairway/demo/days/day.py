@@ -1,4 +1,4 @@
-"""What a day is: objects, the replicas that are asked for, and what happens to the fleet."""
+"""The definition of a day: objects, requested replicas, and events in the fleet."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SERVICE = "assistant"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happens to the fleet, at an hour of the day."""
+    """An event in the fleet, at an hour of the day."""
 
     at: float
     cluster: str
     patch: JsonObject  # of the cluster, as a merge patch
     says: str = ""
-    takes: bool = False  # replicas are lost by it, whatever the hub does
+    takes: bool = False  # it loses replicas, whatever the hub does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +40,17 @@ class Day:
 
     name: str
     title: str
-    says: str  # what is to be seen, in a sentence or two
+    says: str  # what to look for, in a sentence or two
     objects: tuple[JsonObject, ...]
-    demand: tuple[tuple[float, int], ...]  # (hour, replicas), straight lines between
+    demand: tuple[tuple[float, int], ...]  # (hour, replicas), linear in between
     events: tuple[Event, ...] = ()
-    batch: tuple[tuple[float, JsonObject], ...] = ()  # (hour, workload): who else wants room
+    batch: tuple[tuple[float, JsonObject], ...] = ()  # (hour, workload): competing workloads
     releases: tuple[Release, ...] = ()
     unavailable_max: int = 1
-    speeds: Mapping[str, float] = field(default_factory=dict)  # of a replica, by cluster; else 1
+    speeds: Mapping[str, float] = field(default_factory=dict)  # of a replica, by cluster; default 1
 
     def wanted(self, hour: float) -> int:
-        """Replicas that are asked for at an hour."""
+        """Replicas that are requested at an hour."""
         hours = [at for at, _ in self.demand]
         position = bisect_right(hours, hour)
         if position == 0:
@@ -69,18 +69,18 @@ class Day:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How things are at one moment of a day, in the clusters themselves."""
+    """The state of the clusters themselves at one moment of a day."""
 
     hour: float
     wanted: int
-    ready: Mapping[str, int]  # replicas that serve, by cluster
+    ready: Mapping[str, int]  # ready replicas, by cluster
     held: Mapping[str, int]  # replicas that have a node
-    others: Mapping[str, int]  # pods of others that have a node
-    nodes: Mapping[str, Mapping[str, int]]  # elastic nodes, there or on their way, by pool
-    waiting: int = 0  # replicas that have no place
+    others: Mapping[str, int]  # pods of other workloads that have a node
+    nodes: Mapping[str, Mapping[str, int]]  # elastic nodes, present or on order, by pool
+    waiting: int = 0  # replicas without a placement
     was_hit: bool = False  # something was lost since the last reading, whatever the hub does
     says: tuple[str, ...] = ()  # what has happened since the last reading
 
     def worth(self, day: Day) -> float:
-        """What serves, in replicas of speed one."""
+        """Serving capacity, in replicas of speed one."""
         return sum(count * day.speed(name) for name, count in self.ready.items())

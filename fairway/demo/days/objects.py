@@ -1,4 +1,4 @@
-"""Objects of a day's fleet, with what is the same on all days."""
+"""Objects of a day's fleet, with what all days share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _object(kind: str, name: str, spec: JsonObject, **metadata: Any) -> JsonObje
 
 
 def fleet() -> JsonObject:
-    """What holds for everybody; agents are quiet, since a day is long."""
+    """The fleet's settings; heartbeats are rare, because a day is long."""
     spec: JsonObject = {
         "defaults": {
             "queue": QUEUE,
@@ -53,7 +53,7 @@ def cluster(
     nodes: int,
     pools: Sequence[JsonObject] = (),
 ) -> JsonObject:
-    """A cluster of one flavor, with four GPUs to a node; one version of the model is bad."""
+    """A cluster of one flavor, with four GPUs per node; one version of the model is bad."""
     standing = {"name": "own", "count": nodes, "shape": shape(), "labels": {"gpu": flavor}}
     spec: JsonObject = {
         "simulated": {
@@ -69,7 +69,7 @@ def cluster(
 
 
 def pool(flavor: str, price: str, *, most: int, stock: int | None = None) -> JsonObject:
-    """Nodes that can be had; `price` is of a node and an hour."""
+    """An elastic pool; `price` is per node and hour."""
     result: JsonObject = {
         "name": "elastic",
         "shape": shape(),
@@ -99,7 +99,7 @@ def queue(quotas: Mapping[str, int]) -> JsonObject:
 
 
 def policy(groups: Sequence[str], **spec: Any) -> JsonObject:
-    """Groups in order, and the way home."""
+    """Groups in order, with return home enabled."""
     result: JsonObject = {
         "groups": [
             {"name": group, "selector": {"labels": {"matchLabels": {"group": group}}}}
@@ -131,14 +131,14 @@ def service(replicas: int, flavors: Sequence[str], unavailable: int = 1) -> Json
 
 
 def rollout(**strategy: Any) -> JsonObject:
-    """How new versions of the service go out."""
+    """How new versions of the service roll out."""
     spec = {"workload": {"name": SERVICE}, "strategy": strategy, "progressDeadlineSeconds": 600}
     made = _object("Rollout", SERVICE, spec, namespace=NAMESPACE)
     return {**made, "apiVersion": serving_api_version()}
 
 
 def batch(name: str, pods: int, seconds: int, flavor: str, policy: str = "") -> JsonObject:
-    """Something of lower priority that takes room for a while."""
+    """A workload of lower priority that takes room for a while."""
     job: JsonObject = {
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -1,4 +1,4 @@
-"""The days: two that everybody has, and five on which something goes wrong."""
+"""The days: two ordinary ones, and five on which something goes wrong."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _price(factor: str) -> dict[str, object]:
 
 
 def _flaps() -> tuple[Event, ...]:
-    """Every quarter of an hour the other of the two is the cheaper one."""
+    """Every quarter of an hour the cheaper of the two clusters changes."""
     events = []
     for quarter in range(4 * 8, 4 * 18):
         cheap, dear = ("east", "west") if quarter % 2 else ("west", "east")

@@ -1,7 +1,7 @@
 """CEL in rules, compiled when a rule is loaded: single expressions, and JSON with CEL leaves.
 
-Every fault found while compiling is kept with the path of its field, so that one look at a rule
-tells all that is wrong with it.
+All compile errors are collected, each with the path of its field, so that one check of a rule
+reports everything that is wrong with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairway.schema.cel.environment import (
 Bindings = Mapping[str, Any] | Scope
 Template = Callable[[Bindings], Any]
 
-# What expressions of each sort may look at.
+# Variables that each sort of expression can use.
 ROLE: Mapping[str, Kind] = {
     "object": "dyn",
     "spec": "dyn",
@@ -86,11 +86,11 @@ _DEPTH_MAX = 16
 
 
 class RuleFault(ValueError):
-    """An expression of a rule that has no value for a manifest."""
+    """An expression of a rule could not be evaluated for a manifest."""
 
 
 class Compiler:
-    """Compiles the parts of one rule, and collects what is wrong with them."""
+    """Compiles the parts of one rule, and collects their faults."""
 
     def __init__(self) -> None:
         self.faults: list[FieldError] = []
@@ -106,7 +106,7 @@ class Compiler:
         return path
 
     def expression(self, text: str, where: str, variables: Mapping[str, Kind]) -> Expression | None:
-        """The expression of a text; None for an empty one."""
+        """The compiled expression; None for an empty text."""
         if not text:
             return None
         try:
@@ -118,7 +118,7 @@ class Compiler:
     def template(
         self, value: Any, where: str, variables: Mapping[str, Kind], *, depth: int = 0
     ) -> Template:
-        """JSON in which texts that start with `=` are expressions.
+        """JSON in which strings that start with `=` are expressions.
 
         A map with the key `?` is left out unless the expression there is true.
         """
@@ -154,7 +154,7 @@ class Compiler:
 
 
 class Expression:
-    """A compiled expression with the field it stands in."""
+    """A compiled expression, and the path of its field."""
 
     __slots__ = ("_program", "where")
 
@@ -163,14 +163,14 @@ class Expression:
         self.where = where
 
     def value(self, bindings: Bindings) -> Any:
-        """Its value; RuleFault where it has none."""
+        """Its value; RuleFault if it can't be evaluated."""
         try:
             return self._program.evaluate(bindings)
         except EvaluationError as fault:
             raise RuleFault(f"{self.where}: {fault}") from fault
 
     def holds(self, bindings: Bindings) -> bool:
-        """Whether it is true; what has no value is not."""
+        """Whether it is true; false if it can't be evaluated."""
         return self.found(bindings) is True
 
     def found(self, bindings: Bindings) -> Any:
@@ -182,7 +182,7 @@ class Expression:
 
 
 def text_of(expression: Expression | None, bindings: Bindings) -> str:
-    """The text that an expression finds; empty where it finds none."""
+    """The string value of an expression; empty if it has none."""
     result = expression.found(bindings) if expression else None
     return result if isinstance(result, str) else ""
 

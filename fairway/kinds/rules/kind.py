@@ -29,12 +29,12 @@ from fairway.kinds.rules.pods import CompiledPods
 from fairway.kinds.rules.roles import CompiledRole, Role, roles_of
 
 _REPLICAS = "replicas"
-# Of statuses of several clusters that one counts which is furthest from success.
+# Of the phases in several clusters, the one furthest from success counts.
 _WORST_FIRST: tuple[Phase, ...] = ("Failed", "Pending", "Suspended", "Running", "Succeeded")
 
 
 class RuleKind:
-    """A native kind that a rule describes; `loading.kind_of` makes one of a checked rule."""
+    """A native kind described by a rule; `load.kind_of` makes one from a checked rule."""
 
     def __init__(self, rule: KindRule, compiler: Compiler) -> None:
         spec = rule.spec
@@ -83,7 +83,7 @@ class RuleKind:
             for role in roles:
                 result += _template_faults(role)
                 role.pod_set()
-            # What expressions cannot work with shows in the first pod of each set.
+            # Values that expressions can't handle show in the first pod of each set.
             list(self._pods.made(roles, of_each_at_most=1))
         except RuleFault as fault:
             result.append(str(fault))
@@ -198,7 +198,7 @@ class RuleKind:
         return dependencies.in_order(references)
 
     def _roles_of(self, manifest: JsonObject) -> list[Role]:
-        """The roles; none where there is a fault, which is for `faults` to tell."""
+        """The roles; none if there is a fault, which `faults` reports."""
         with suppress(RuleFault):
             return roles_of(self._roles, manifest)
         return []
@@ -208,7 +208,7 @@ class RuleKind:
 
 
 class _CompiledStatus:
-    """What a rule says of statuses, ready for use."""
+    """The status part of a rule, compiled."""
 
     def __init__(self, rule: StatusRule, compiler: Compiler) -> None:
         where = "spec.status"
@@ -280,7 +280,7 @@ class _CompiledStatus:
 
 
 def _template_faults(role: Role) -> list[str]:
-    """Faults of the template that stands in the manifest, where pods are made of it."""
+    """Faults of the template in the manifest, if pods are made from it."""
     if role.rule.is_template_partial:
         return []
     template_faults = role.template()
@@ -303,7 +303,7 @@ def _whole(manifest: JsonObject) -> Bindings:
 
 
 def _of_copy(pod: Pod, copy_number: int, *, per_copy: Mapping[str, int]) -> Pod:
-    """A pod of one of several copies; pods of a set are numbered through all copies."""
+    """A pod of one of several copies; pods of a set are numbered across all copies."""
     index = copy_number * per_copy[pod.pod_set] + pod.index
     stem, dash, last = pod.name.rpartition("-")
     name = f"{stem}{dash}{index}" if last.isdecimal() else f"{pod.name}-{index}"
@@ -311,7 +311,7 @@ def _of_copy(pod: Pod, copy_number: int, *, per_copy: Mapping[str, int]) -> Pod:
 
 
 def _has(value: Any, part: Any) -> bool:
-    """Whether a value has all of a part of one."""
+    """Whether a value contains all of `part`."""
     if isinstance(part, dict):
         return isinstance(value, dict) and all(
             key in value and _has(value[key], other) for key, other in part.items()
@@ -320,7 +320,7 @@ def _has(value: Any, part: Any) -> bool:
 
 
 def _patch(value: JsonObject, patch: JsonObject) -> JsonObject:
-    """A JSON merge patch, in place."""
+    """Applies a JSON merge patch in place."""
     for key, other in patch.items():
         if other is None:
             value.pop(key, None)

@@ -1,7 +1,7 @@
 """Rules from files and from objects of the hub, checked before use.
 
 A rule is checked twice: by the schema of KindRule, as at admission, and by compiling every path and
-expression. All faults come together, each with the path of its field.
+expression. All faults are reported together, each with the path of its field.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ RULES_MAX = 256
 
 
 def kind_of(rule: KindRule | Mapping[str, Any]) -> RuleKind:
-    """The Kind that a rule describes; Invalid with all that is wrong with the rule.
+    """The Kind that a rule describes; Invalid with all faults of the rule.
 
-    A rule in its plain form is checked by the schema too, and unknown fields are refused.
+    A rule given as plain JSON is checked by the schema too, and unknown fields are refused.
     """
     if not isinstance(rule, KindRule):
         plain = copy_of(dict(rule))
@@ -48,16 +48,16 @@ def kind_of(rule: KindRule | Mapping[str, Any]) -> RuleKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What became of the rules of a hub."""
+    """The result of loading a hub's rules."""
 
     kinds: tuple[RuleKind, ...] = ()
-    faults: Mapping[str, Invalid] = field(default_factory=dict)  # by the name of the rule
+    faults: Mapping[str, Invalid] = field(default_factory=dict)  # by rule name
 
 
 def kinds_of(rules: Iterable[KindRule]) -> Loaded:
-    """The kinds of a hub's rules, by name; a rule that is wrong does not stop the others.
+    """The kinds of a hub's rules, by name; an invalid rule does not stop the others.
 
-    There are at most as many as `RULES_MAX`; those past it, by name, are refused.
+    At most `RULES_MAX` rules are accepted; those past it, by name, are refused.
     """
     kinds: list[RuleKind] = []
     faults: dict[str, Invalid] = {}
@@ -75,7 +75,7 @@ def kinds_of(rules: Iterable[KindRule]) -> Loaded:
 
 @cache
 def built_in_rules() -> tuple[JsonObject, ...]:
-    """The rules that come with Fairway, as they are written, by name."""
+    """The built-in rules, as written, by name."""
     folder = resources.files("fairway.kinds.rules") / "data"
     files = sorted((path for path in folder.iterdir()), key=lambda path: path.name)
     return tuple(
@@ -88,7 +88,7 @@ def built_in_rules() -> tuple[JsonObject, ...]:
 
 @cache
 def built_in_kinds() -> tuple[RuleKind, ...]:
-    """The kinds of the rules that come with Fairway."""
+    """The kinds of the built-in rules."""
     return tuple(kind_of(rule) for rule in built_in_rules())
 
 

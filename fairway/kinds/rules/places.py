@@ -1,8 +1,8 @@
-"""Paths of plain JSON that can be read, and written as well.
+"""Paths into plain JSON that can be read and written.
 
-The part of JSONPath at which one can write: fields (`.a`, `['a.b']`), items (`[0]`), all of a map
-or list (`.*`, `[*]`), and items of a list by a text in them (`[?(@.name=="node")]`). Writing makes
-what is missing along fields, and adds the item that a text asks for.
+This is the writable part of JSONPath: fields (`.a`, `['a.b']`), items (`[0]`), all of a map or list
+(`.*`, `[*]`), and list items selected by a string in them (`[?(@.name=="node")]`). Writing creates
+missing fields, and adds the list item that such a string selects.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Path:
 
     @property
     def is_single(self) -> bool:
-        """Whether it leads to one place at most."""
+        """Whether it matches at most one place."""
         return all(step.how != "every" for step in self.steps)
 
     def places(self, value: Any) -> list[tuple[Keys, Any]]:
-        """Each place that is there, with what stands in it."""
+        """Each matching place, with its value."""
         result: list[tuple[Keys, Any]] = [((), value)]
         for step in self.steps:
             result = [
@@ -63,18 +63,18 @@ class Path:
         return [part for _, part in self.places(value)]
 
     def first(self, value: Any) -> Any:
-        """What stands at the first place; None where there is none."""
+        """The value at the first place; None if there is none."""
         return next(iter(self.values(value)), None)
 
     def write(self, value: Any, new: Any) -> None:
-        """Writes in place, making what is missing along fields."""
+        """Writes in place; missing fields are created."""
         *before, last = self.steps
         for step, following in zip(before, self.steps[1:], strict=True):
             value = _enter(value, step, following)
         value[last.index if last.how == "item" else last.key] = new
 
     def make(self, value: Any) -> None:
-        """Makes a map at the path, where there is none yet."""
+        """Creates a map at the path, if there is none yet."""
         for position, step in enumerate(self.steps, 1):
             following = self.steps[position] if position < len(self.steps) else None
             value = _enter(value, step, following)
@@ -82,7 +82,7 @@ class Path:
 
 @lru_cache(maxsize=2048)
 def compile_path(text: str) -> Path:
-    """The path of a text; ValueError where it is none. An empty one leads to the value itself."""
+    """Compiles a path; ValueError if it is invalid. The empty path is the value itself."""
     body = text.strip().removeprefix("$")
     if body and body[0] not in ".[":
         body = f".{body}"
@@ -127,7 +127,7 @@ def _children(value: Any, step: _Step) -> Iterator[tuple[str | int, Any]]:
 
 
 def _enter(value: Any, step: _Step, following: _Step | None) -> Any:
-    """What is one step further, made where it is missing."""
+    """The value one step further, created if missing."""
     result = next((part for _, part in _children(value, step) if part is not None), None)
     if result is not None:
         return result
@@ -140,7 +140,7 @@ def _enter(value: Any, step: _Step, following: _Step | None) -> Any:
 
 
 def show_place(keys: Keys) -> str:
-    """A place in words, such as `spec.groups[0]`."""
+    """A place as text, such as `spec.groups[0]`."""
     out = ""
     for key in keys:
         if isinstance(key, int):

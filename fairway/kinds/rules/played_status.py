@@ -19,7 +19,7 @@ _STARTED = ("Running", "Ready", "Succeeded", "Failed")
 
 
 class CompiledPlay:
-    """What a rule says of the status on clusters without the kind's controller."""
+    """A rule's status for clusters without the kind's controller, compiled."""
 
     def __init__(self, rule: PlayRule, compiler: Compiler) -> None:
         where = "spec.play"
@@ -95,7 +95,7 @@ def _sum(tallies: Sequence[JsonObject]) -> JsonObject:
 
 
 def _tally(role: Role, pods: Sequence[PodState]) -> JsonObject:
-    """How many pods of a role are in which state; active are those that run, ready or not."""
+    """Pods of a role by state; active are those that run, ready or not."""
     own = [pod.phase for pod in pods if pod.pod_set == role.name]
     first = (pod.phase for pod in pods if pod.pod_set == role.name and pod.index == 0)
     return {

@@ -1,4 +1,4 @@
-"""The pods that a kind's own controller would make, with what it gives to each."""
+"""The pods that a kind's own controller would make, with what it adds to each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fairway.schema.cel.environment import Scope
 
 # Files that a controller would mount, as JSON by path; a driver without volumes may write them.
 FILES_ANNOTATION = "fairway.dev/files"
-# Why the pods alone are not enough; a driver that would really run them should refuse.
+# Why the pods alone are not enough; a driver that really runs pods should refuse them.
 NEEDS_CONTROLLER_ANNOTATION = "fairway.dev/needs-controller"
 
 
 class CompiledPods:
-    """What a rule says of pods, ready for use."""
+    """The pod part of a rule, compiled."""
 
     def __init__(self, spec: KindRuleSpec, compiler: Compiler) -> None:
         self._needs_controller = spec.needs_controller
@@ -41,7 +41,7 @@ class CompiledPods:
         }
 
     def made(self, roles: Sequence[Role], *, of_each_at_most: int | None = None) -> Iterator[Pod]:
-        """The pods of all roles in their order; of each role the first few, if so wanted."""
+        """The pods of all roles in order; at most `of_each_at_most` of each role, if given."""
         names = {role.name: [role.pod_name(index) for index in range(role.count)] for role in roles}
         counts = {role.name: role.count for role in roles}
         shared = {"counts": counts, "total": sum(counts.values()), "podNames": names}
@@ -60,7 +60,7 @@ class CompiledPods:
                     "count": role.count,
                     "rank": rank + index,
                 }
-                # Bound once for all expressions of a pod, since names of many pods are dear.
+                # Bound once for all expressions of a pod: binding many pod names is expensive.
                 yield self._pod(role, template, Scope(POD, bindings), name=name, index=index)
             rank += role.count
 
@@ -101,7 +101,7 @@ class CompiledPods:
 
 
 def _as_json(value: Any) -> str:
-    """JSON with sorted keys, so that the same pod is the same text in every process."""
+    """JSON with sorted keys, so that the same pod gives the same text in every process."""
     return msgspec.json.encode(value, order="sorted").decode()
 
 
@@ -118,7 +118,7 @@ class _Variable:
         return not self._pod_sets or pod_set in self._pod_sets
 
     def text(self, bindings: Bindings) -> str | None:
-        """The value in a pod; None where the pod does not have the variable."""
+        """The value in a pod; None if the pod does not get the variable."""
         if self._when and not self._when.holds(bindings):
             return None
         if self._json:

@@ -1,4 +1,4 @@
-"""The roles of a manifest: where each stands, its template, and how many pods it has."""
+"""The roles of a manifest: the path of each, its template, and its pod count."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fairway.kinds.rules.places import Keys, Path, show_place
 
 _LABEL_LENGTH_MAX = 63
 _COUNT_MAX = 10_000_000
-# What stands by the same name in a pod and in a part of its template.
+# Fields that have the same name in a pod and in a partial template.
 _OVERLAID = (
     "affinity",
     "imagePullSecrets",
@@ -44,7 +44,7 @@ _OVERLAID = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """One role as it stands in a manifest."""
+    """One role of a manifest."""
 
     rule: CompiledRole
     name: str
@@ -57,7 +57,7 @@ class Role:
     bindings: Mapping[str, Any]
 
     def template(self) -> JsonObject | None:
-        """The pod template in the manifest itself; None where it has none there."""
+        """The pod template in the manifest itself; None if it has none."""
         result = self.rule.template.first(self.value)
         if not isinstance(result, dict):
             return None
@@ -67,7 +67,7 @@ class Role:
         return {"metadata": metadata if isinstance(metadata, dict) else {}, "spec": result}
 
     def pod(self) -> JsonObject:
-        """The template that pods are made of, from the rule where the manifest has none."""
+        """The template that pods are made from; the rule's, if the manifest has none."""
         result = self.template()
         if result is not None and not self.rule.is_template_partial:
             return result
@@ -90,11 +90,11 @@ class Role:
         return _with_largest(made, [pods.pod_requests(shape) for shape in shapes])
 
     def restart_policy(self) -> str:
-        """What its controller writes into pods; empty where it leaves them alone."""
+        """The restart policy that its controller writes into pods; empty if it writes none."""
         return text_of(self.rule.restart_policy, self.bindings)
 
     def retries(self) -> int | None:
-        """How often a failed pod is made anew; None: for ever."""
+        """How often a failed pod is recreated; None: without limit."""
         number = number_of(self.rule.retries, self.bindings)
         return None if number < 0 else number
 
@@ -105,14 +105,14 @@ class Role:
         return str(self.rule.pod_name.value(bindings))
 
     def write_count(self, manifest: JsonObject, count: int) -> None:
-        """Writes another number of pods into a copy of the manifest."""
+        """Writes another pod count into a copy of the manifest."""
         value = at(manifest, self.keys)
         if self.rule.count.steps and isinstance(value, dict):
             self.rule.count.write(value, count // self.times)
 
 
 class CompiledRole:
-    """A pod set rule, ready for use."""
+    """A pod set rule, compiled."""
 
     def __init__(self, rule: PodSetRule, where: str, compiler: Compiler) -> None:
         self.rule = rule
@@ -137,7 +137,7 @@ class CompiledRole:
         self.is_template_partial = rule.pod is not None and (rule.partial or rule.inline)
 
     def roles(self, manifest: JsonObject) -> Iterator[Role]:
-        """The roles that a manifest has by this rule."""
+        """The roles that this rule finds in a manifest."""
         places = self.at.places(manifest)
         rank = {key: place for place, key in enumerate(self.rule.order)}
         if rank:
@@ -174,7 +174,7 @@ class CompiledRole:
         return str(self.name_from.value(bindings))
 
     def make_template(self, manifest: JsonObject) -> None:
-        """Makes a part of a template in a copy of a manifest, for a decision to be written in."""
+        """Creates the template in a copy of a manifest, for a decision to be written into."""
         if not self.rule.creates_template:
             return
         for role in self.roles(manifest):
@@ -204,7 +204,7 @@ class CompiledRole:
 
 
 def roles_of(rules: tuple[CompiledRole, ...], manifest: JsonObject) -> list[Role]:
-    """All roles of a manifest, with names that are unique."""
+    """All roles of a manifest; RuleFault if two have the same name."""
     roles = [role for rule in rules for role in rule.roles(manifest)]
     names: dict[str, str] = {}
     for role in roles:
@@ -235,7 +235,7 @@ def _bindings(manifest: JsonObject, role: Any, key: str) -> Mapping[str, Any]:
 
 
 def _overlaid(whole: JsonObject, part: JsonObject) -> JsonObject:
-    """A pod with what a part of its template says of metadata, nodes and volumes."""
+    """A pod with the metadata, node and volume fields of a partial template laid over it."""
     metadata = {
         field: {**child(whole, "metadata", field), **child(part, "metadata", field)}
         for field in ("labels", "annotations")
@@ -251,7 +251,7 @@ def _number(path: Path, value: Any, default: int | None) -> Any:
 
 
 def _label(text: str) -> str:
-    """A DNS label of a text."""
+    """Turns text into a DNS label."""
     cleaned = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     return cleaned[:_LABEL_LENGTH_MAX].strip("-") or "pods"
 

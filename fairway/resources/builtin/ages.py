@@ -1,4 +1,4 @@
-"""Ages as people read them: two or three figures, as `kubectl` shows them."""
+"""Human-readable ages: two or three figures, as `kubectl` shows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _YEAR = 365 * _DAY
 def human_age(seconds: float) -> str:
     """`45s`, `5m3s`, `12m`, `3h20m`, `20h`, `2d4h`, `30d`, `2y12d`.
 
-    An age of up to two seconds below zero is a difference between clocks; more is a mistake.
+    An age down to minus two seconds is clock skew; below that it is a mistake.
     """
     whole = int(seconds)
     if whole < -1:
@@ -42,7 +42,7 @@ def _two(seconds: int, large: int, large_name: str, small: int, small_name: str)
 
 
 def epoch(timestamp: Any) -> float | None:
-    """A Kubernetes timestamp in seconds since 1970; None where there is none."""
+    """A Kubernetes timestamp in seconds since 1970; None if there is none."""
     if not isinstance(timestamp, str):
         return None
     try:

@@ -147,8 +147,10 @@ def claim(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
 
 
 def _fixed_claim(spec: JsonObject, old: JsonObject) -> JsonObject:
-    """The parts of a claim's spec that may not change; a volume and a class are named once, and
-    a bound claim may ask for more."""
+    """The parts of a claim's spec that may not change.
+
+    A volume and a class can be set once, and a bound claim may request more.
+    """
     fixed = {key: value for key, value in spec.items() if key != "volumeAttributesClassName"}
     for name in ("volumeName", "storageClassName"):
         if not text(old, "spec", name):
@@ -193,7 +195,7 @@ def priority_class(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
 def event(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
     namespace = text(obj, "metadata", "namespace")
     about = text(obj, "involvedObject", "namespace")
-    # Objects outside namespaces report to the default one.
+    # Events about cluster-scoped objects are in the default namespace.
     if about != namespace and not (not about and namespace == "default"):
         message = "does not match event.namespace"
         return [invalid("involvedObject.namespace", about, message)]

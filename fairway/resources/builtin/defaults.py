@@ -1,6 +1,6 @@
-"""What Kubernetes fills in on its own kinds when they are written, one function per kind.
+"""Defaults that Kubernetes sets on its own kinds when they are written, one function per kind.
 
-Each is a `Prepare`: it changes the object in place, before validation, and may meet any JSON. The
+Each is a `Prepare`: it changes the object in place, before validation, and may get any JSON. The
 zero values that Kubernetes' encoder writes (`status: {}`, `name: ""`) are defaults in the schemas.
 
 Cluster addresses of Services are not allocated: the hub runs no network.
@@ -73,7 +73,7 @@ def claim(obj: JsonObject, old: JsonObject | None) -> None:
 
 
 def secret(obj: JsonObject, old: JsonObject | None) -> None:
-    """Text given in `stringData` moves to `data`, which wins nothing over it."""
+    """Moves the strings of `stringData` into `data`, where they override existing keys."""
     fill_empty(obj, {"type": "Opaque"})
     given = obj.pop("stringData", None)
     if isinstance(given, dict) and given:
@@ -82,7 +82,7 @@ def secret(obj: JsonObject, old: JsonObject | None) -> None:
             if isinstance(value, str):
                 data[key] = base64.b64encode(value.encode()).decode()
             else:
-                # Put back what cannot be encoded, so that validation names it.
+                # Put back what cannot be encoded, so that validation reports it.
                 obj.setdefault("stringData", {})[key] = value
     elif given is not None and not isinstance(given, dict):
         obj["stringData"] = given
@@ -169,7 +169,7 @@ def priority_class(obj: JsonObject, old: JsonObject | None) -> None:
 
 
 def role_binding(obj: JsonObject, old: JsonObject | None) -> None:
-    """Serves ClusterRoleBinding too."""
+    """The defaults of RoleBinding and ClusterRoleBinding."""
     fill_empty(make_object(obj, "roleRef"), {"apiGroup": RBAC_GROUP})
     for subject in objects(obj, "subjects"):
         if subject.get("kind") in ("User", "Group"):
@@ -177,7 +177,7 @@ def role_binding(obj: JsonObject, old: JsonObject | None) -> None:
 
 
 def definition(obj: JsonObject, old: JsonObject | None) -> None:
-    """A CustomResourceDefinition; served as soon as it is written, and its status says so."""
+    """A CustomResourceDefinition; it is served as soon as it is written, and its status says so."""
     spec = make_object(obj, "spec")
     names = make_object(spec, "names")
     kind = text(names, "kind")

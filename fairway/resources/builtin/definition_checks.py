@@ -1,6 +1,6 @@
 """Faults of CustomResourceDefinitions: names, versions, and schemas that are not structural.
 
-A structural schema says the type of everything it describes; only then can unknown fields be
+A structural schema gives the type of everything it describes; only then can unknown fields be
 pruned, defaults be set and applied fields be merged. CEL rules are compiled elsewhere.
 """
 
@@ -173,7 +173,7 @@ def _value_faults(schema: JsonObject, path: str, kind: str) -> Iterator[FieldErr
 
 
 def _default_faults(schema: Any, path: str) -> Iterator[FieldError]:
-    """A default that its own schema refuses would be set in objects and then refused there."""
+    """Defaults that their own schema refuses; otherwise objects would get them and be refused."""
     if not isinstance(schema, dict):
         return
     if schema.get("default") is not None:

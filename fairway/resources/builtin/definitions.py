@@ -1,7 +1,7 @@
-"""The OpenAPI definitions of the built-in kinds, loaded when first asked for.
+"""The OpenAPI definitions of the built-in kinds, loaded at first use.
 
-Kept in two forms: as served (OpenAPI v3, with our sentences), and as Nodes for validation and
-merging. Both are shared by all who ask; nobody may change them.
+Kept in two forms: as served (OpenAPI v3, with our descriptions), and as Nodes for validation and
+merging. Both are shared by all callers and must not be changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PREFIX = "#/components/schemas/"
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 
-# What the Nodes of some types must say more plainly than the published schema does.
+# Types whose Nodes must be more specific than the published schema.
 _NODES: dict[str, JsonObject] = {
     _QUANTITY: {"format": "quantity", "anyOf": [{"type": "string"}, {"type": "number"}]},
     _INT_OR_STRING: {"x-kubernetes-int-or-string": True},
@@ -57,7 +57,7 @@ def _describe(schema: JsonObject, sentences: tuple[str, str, str]) -> None:
         if part is None or not sentence:
             continue
         if "$ref" in part:
-            # A `$ref` alone would hide what stands beside it.
+            # A plain `$ref` would hide its siblings.
             part = schema["properties"][name] = {"allOf": [part]}
         part["description"] = sentence
 
@@ -93,7 +93,7 @@ def references(value: Any) -> set[str]:
 
 
 def closure(names: set[str]) -> dict[str, JsonObject]:
-    """These definitions and all that they refer to, in order of name."""
+    """These definitions and all that they refer to, sorted by name."""
     known = definitions()
     result: set[str] = set()
     pending = [name for name in names if name in known]

@@ -1,8 +1,8 @@
-"""Our own sentences on the built-in kinds, shown by `kubectl explain`."""
+"""Our own descriptions of the built-in kinds, shown by `kubectl explain`."""
 
 from __future__ import annotations
 
-# Kind: what it is; what its spec says; what its status says.
+# By kind: descriptions of the kind, its spec and its status.
 DESCRIPTIONS: dict[str, tuple[str, str, str]] = {
     "Namespace": (
         "A named space for objects; names are unique within it and rights are given by it.",

@@ -1,7 +1,7 @@
 """The built-in kinds as Resources, in one table.
 
-Names, scopes, categories, short names and selectable fields are those of Kubernetes 1.36. Kinds
-that count generations are those for which Kubernetes does.
+Names, scopes, categories, short names and selectable fields are those of Kubernetes 1.36. The
+kinds with a `metadata.generation` are the same as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What is particular to one built-in kind."""
+    """The specifics of one built-in kind."""
 
     kind: str
     package: str
@@ -295,6 +295,6 @@ def _resource(kind: Kind, *, is_stored: bool) -> Resource:
 def _verbs(kind: Kind, *, is_stored: bool) -> tuple[str, ...]:
     if not is_stored:
         return ("create",)
-    # A namespace is deleted with all that it holds, so never many at once.
+    # A namespace is deleted with all its content, so never many at once.
     many = () if kind.kind == "Namespace" else ("deletecollection",)
     return ("create", "delete", *many, "get", "list", "patch", "update", "watch")

@@ -1,4 +1,4 @@
-"""The forms that Kubernetes allows for names inside objects, and its words on others."""
+"""Valid forms of names inside objects, and Kubernetes' messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _KEY_WORDS = (
 
 
 def label_fault(name: str) -> str:
-    """What is wrong with a DNS label; empty for nothing."""
+    """What is wrong with a DNS label; empty if nothing."""
     return _fault(name, _LABEL, 63, _LABEL_WORDS)
 
 
 def service_fault(name: str) -> str:
-    """What is wrong with a DNS label that begins with a letter; empty for nothing."""
+    """What is wrong with a DNS label that begins with a letter; empty if nothing."""
     return _fault(name, _SERVICE, 63, _SERVICE_WORDS)
 
 
 def subdomain_fault(name: str) -> str:
-    """What is wrong with a DNS name; empty for nothing."""
+    """What is wrong with a DNS name; empty if nothing."""
     return _fault(name, _SUBDOMAIN, 253, _SUBDOMAIN_WORDS)
 
 
 def key_fault(name: str) -> str:
-    """What is wrong with a key of a ConfigMap or Secret; empty for nothing."""
+    """What is wrong with a key of a ConfigMap or Secret; empty if nothing."""
     if name in (".", ".."):
         return f"must not be '{name}'"
     if name.startswith(".."):

@@ -1,7 +1,7 @@
-"""Reads and fills parts of JSON objects that nobody has checked yet.
+"""Reads and fills parts of unchecked JSON objects.
 
 Defaults are set before an object is validated, so any part may be missing or of the wrong type.
-These functions give an empty stand-in then, and the validation that follows names the fault.
+These functions then return an empty stand-in, and the validation that follows reports the fault.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fairway.schema.node import JsonObject
 
 
 def make_object(parent: JsonObject, name: str) -> JsonObject:
-    """The object under a name, made when missing; a stand-in where something else is there."""
+    """The object under a name, created if missing; a stand-in if it is something else."""
     value = parent.get(name)
     if value is None:
         value = parent[name] = {}
@@ -28,7 +28,7 @@ def read(parent: Any, *names: str) -> JsonObject:
 
 
 def text(parent: Any, *names: str) -> str:
-    """The string at a path, or the empty one."""
+    """The string at a path, or the empty string."""
     value = read(parent, *names[:-1]).get(names[-1])
     return value if isinstance(value, str) else ""
 
@@ -58,14 +58,14 @@ def with_paths(parent: Any, name: str, path: str) -> Iterator[tuple[str, JsonObj
 
 
 def fill(parent: JsonObject, defaults: dict[str, Any]) -> None:
-    """Sets what is missing or null; containers in `defaults` are copied."""
+    """Sets fields that are missing or null; containers in `defaults` are copied."""
     for name, value in defaults.items():
         if parent.get(name) is None:
             parent[name] = dict(value) if isinstance(value, dict) else value
 
 
 def fill_empty(parent: JsonObject, defaults: dict[str, Any]) -> None:
-    """Sets what is missing, null, empty text or zero: fields whose zero means unset."""
+    """Sets fields that are missing, null, empty strings or zero: fields whose zero means unset."""
     for name, value in defaults.items():
         if parent.get(name) in (None, "", 0):
             parent[name] = value

@@ -1,7 +1,7 @@
 """Faults of pods and pod templates that a schema cannot express.
 
-Covers what people get wrong in manifests: containers, names, images, volumes and their mounts,
-ports, amounts, restart policies. What only a node could judge is left to the clusters.
+Covers common mistakes in manifests: containers, names, images, volumes and their mounts, ports,
+amounts, restart policies. What only a node can judge is left to the clusters.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOT_STANDARD = (
     "must be a standard resource for containers",
 )
 
-# Fields of pods, containers and ports with few values; checked where they are set.
+# Enum fields of pods, containers and ports; checked where they are set.
 _SPEC_CHOICES = {
     "restartPolicy": ("Always", "OnFailure", "Never"),
     "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
@@ -45,7 +45,7 @@ _CONTAINER_CHOICES = {
     "terminationMessagePolicy": ("FallbackToLogsOnError", "File"),
 }
 
-# What an existing pod may still change; image changes are looked at on their own.
+# Fields of an existing pod that may still change; image changes are checked separately.
 _CHANGEABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds")
 _PLACEMENT = ("nodeSelector", "affinity")
 _POD_UPDATE = (
@@ -65,7 +65,7 @@ def pod(obj: JsonObject, old: JsonObject | None) -> list[FieldError]:
 
 
 def spec_faults(spec: JsonObject, path: str) -> list[FieldError]:
-    """The faults of a pod spec, wherever it stands."""
+    """The faults of a pod spec, wherever it is."""
     faults = list(choices(spec, _SPEC_CHOICES, path))
     deadline = spec.get("activeDeadlineSeconds")
     if isinstance(deadline, int) and not 1 <= deadline <= 2**31 - 1:
@@ -86,7 +86,7 @@ def spec_faults(spec: JsonObject, path: str) -> list[FieldError]:
 def choices(
     parent: JsonObject, allowed: Mapping[str, tuple[str, ...]], path: str
 ) -> Iterator[FieldError]:
-    """Faults of fields that hold something outside their few values; unset ones are fine."""
+    """Faults of enum fields with a value that is not allowed; unset ones are fine."""
     for name, values in allowed.items():
         value = parent.get(name)
         if value not in (None, "") and value not in values:
@@ -186,7 +186,7 @@ def _mount_faults(container: JsonObject, path: str, volumes: set[str]) -> Iterat
 
 
 def resource_faults(resources: JsonObject, path: str) -> Iterator[FieldError]:
-    """Requests and limits: amounts that parse, none below zero, none asked beyond its limit."""
+    """Requests and limits: amounts must parse, not be negative, and not exceed their limit."""
     limits, requests = read(resources, "limits"), read(resources, "requests")
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name in amounts:
@@ -254,7 +254,7 @@ def _update_faults(spec: JsonObject, old: JsonObject) -> list[FieldError]:
 
 
 def _rebound(spec: JsonObject, old: JsonObject) -> bool:
-    """Whether a pod would move to another node, or get gates that it did not have.
+    """Whether a pod would move to another node, or get new gates.
 
     A node may be set once: the hub has no binding subresource.
     """
@@ -264,7 +264,7 @@ def _rebound(spec: JsonObject, old: JsonObject) -> bool:
 
 
 def _frozen(spec: JsonObject, *, gated: bool) -> JsonObject:
-    """The parts of a pod spec that an update may not touch; a gated pod may still be placed."""
+    """The immutable parts of a pod spec; the placement of a gated pod may still change."""
     frozen = {key: value for key, value in spec.items() if key not in _CHANGEABLE}
     for name in ("nodeName", "schedulingGates", *(_PLACEMENT if gated else ())):
         frozen.pop(name, None)

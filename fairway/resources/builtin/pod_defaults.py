@@ -1,8 +1,8 @@
-"""What Kubernetes fills in on pods and pod templates when they are written.
+"""Defaults that Kubernetes sets on pods and pod templates when they are written.
 
 `pod_spec` serves every pod template; `pod` adds what only a Pod itself gets: requests taken from
 limits, service links, its first phase and its quality-of-service class. What a cluster's admission
-adds (default tolerations, service-account volumes, the number of a priority class) is left to the
+adds (default tolerations, service-account volumes, the value of a priority class) is left to the
 clusters where pods run.
 """
 
@@ -78,7 +78,7 @@ def pod_spec(spec: JsonObject) -> None:
     """The spec of a pod or of a pod template."""
     fill_empty(spec, _SPEC)
     fill(spec, {"securityContext": {}, "terminationGracePeriodSeconds": 30})
-    # The older of two names for one field; each follows the other.
+    # `serviceAccount` is the older name of the same field; each follows the other.
     account = text(spec, "serviceAccountName") or text(spec, "serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -192,7 +192,7 @@ def _downward(item: Any) -> None:
 
 
 def claim_spec(spec: JsonObject) -> None:
-    """The spec of a volume claim, wherever it stands."""
+    """The spec of a volume claim, wherever it is."""
     fill_empty(spec, {"volumeMode": "Filesystem"})
     for part in ("limits", "requests"):
         normalise(spec, "resources", part)

@@ -1,8 +1,8 @@
-"""The table of pods: what one word says of several containers.
+"""The table of pods: one status word for several containers.
 
-The word is the pod's phase or its stated reason, unless a container says something more precise:
-the first init container that is not through, else the last container that waits or has ended.
-Restarts of plain init containers stop counting once initialising is over.
+The word is the pod's phase or its reason, unless a container is more specific: the first init
+container that is not finished, else the first container that waits or has ended. Restarts of plain
+init containers no longer count once initialisation is over.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ POD: tuple[Column, ...] = (
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted over the containers of a pod."""
+    """Totals over the containers of a pod."""
 
     word: str
     ready: int = 0
@@ -77,7 +77,7 @@ def pod(obj: JsonObject, now: float) -> list[Any]:
 
 
 def _initialising(tally: _Tally, spec: JsonObject, status: JsonObject, sidecars: set[str]) -> bool:
-    """Counts init containers up to the first that is not through; whether there is one."""
+    """Counts init containers up to the first unfinished one; returns whether there is one."""
     for index, container in enumerate(objects(status, "initContainerStatuses")):
         tally.count(container)
         ended = _state(container, "terminated")
@@ -120,7 +120,7 @@ def _running(tally: _Tally, status: JsonObject, sidecars: set[str], *, is_ready:
 
 
 def _mixed(runs: bool, failure: str, *, is_ready: bool) -> str:
-    """The word for a pod of which one container is through: what the others do matters more."""
+    """The word for a pod with a finished container: the state of the others takes precedence."""
     if runs and is_ready:
         return "Running"
     return failure or ("NotReady" if runs else "Completed")

@@ -1,8 +1,8 @@
 """Resource quantities in their canonical text, as Kubernetes stores them.
 
 `1.5Gi` is kept as `1536Mi`, `0.5` as `500m`, `1024Mi` as `1Gi`: the largest suffix that leaves a
-whole number. Values are exact integers of a billionth; what is finer is rounded away from zero.
-Works on text that nobody has checked: what is no quantity stays as it is, for validation to refuse.
+whole number. Values are integers in billionths; finer fractions are rounded away from zero. Text
+that is not a quantity stays as it is, for validation to refuse.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST = 64
 
 @lru_cache(maxsize=4096)
 def parse(value: str) -> tuple[int, str] | None:
-    """The value in billionths and the style of its suffix; None for what is no quantity."""
+    """The value in billionths and the style of its suffix; None if it is not a quantity."""
     match = _FORM.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
         return None
@@ -52,7 +52,7 @@ def parse(value: str) -> tuple[int, str] | None:
 
 @lru_cache(maxsize=4096)
 def canonical_text(value: str) -> str:
-    """The canonical form of a quantity, or the text itself where it is none."""
+    """The canonical form of a quantity; any other text unchanged."""
     parsed = parse(value)
     if parsed is None:
         return value
@@ -73,7 +73,7 @@ def canonical_text(value: str) -> str:
 
 
 def canonical(value: Any) -> Any:
-    """The canonical form of a quantity given as text or number; anything else as it is."""
+    """The canonical form of a quantity given as text or number; anything else unchanged."""
     if isinstance(value, str):
         return canonical_text(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -89,6 +89,6 @@ def normalise(parent: Any, *names: str) -> None:
 
 
 def billionths(value: Any) -> int:
-    """A quantity's exact value; zero for what is none."""
+    """A quantity's exact value; zero if it is not a quantity."""
     parsed = parse(value) if isinstance(value, str) else None
     return parsed[0] if parsed else 0

@@ -2,7 +2,7 @@
 
 A table is a tuple of Columns and a function that gives one object's cells in their order. Objects
 come from the store, but other programs write their status: every part may be missing. The table of
-pods is longer and has a module of its own.
+pods is in its own module, `pod_table`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ACCESS_MODES = {
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
-# A job shows the first of these that holds.
+# A job shows the first of these that is true.
 _JOB_STATES = (
     ("Complete", "Complete"),
     ("Failed", "Failed"),

@@ -1,4 +1,4 @@
-"""Faults of Deployments, StatefulSets and Jobs: selectors, templates, and what may not change."""
+"""Faults of Deployments, StatefulSets and Jobs: selectors, templates, and immutable fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STATEFUL_SET_UPDATE = (
     "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
     "'minReadySeconds' are forbidden"
 )
-# What queueing systems may change in the template of a job that is suspended and never ran.
+# Template fields of a suspended job that never ran, which queueing systems may change.
 _SUSPENDED_METADATA = ("labels", "annotations")
 _SUSPENDED_SPEC = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
 
@@ -112,7 +112,7 @@ def _job_update_faults(obj: JsonObject, old: JsonObject) -> Iterator[FieldError]
 
 
 def _place(template: JsonObject) -> JsonObject:
-    """A template without what may change while its job waits: where its pods should go."""
+    """A template without the placement fields that may change while its job is suspended."""
     metadata, spec = dict(read(template, "metadata")), dict(read(template, "spec"))
     for name in _SUSPENDED_METADATA:
         metadata.pop(name, None)
@@ -153,7 +153,7 @@ def _template_faults(spec: JsonObject, restarts: tuple[str, ...]) -> Iterator[Fi
     yield from spec_faults(template, path)
     restart = text(template, "restartPolicy")
     if restart == "Always" not in restarts:
-        # What was not given was filled in, and the wording fits both.
+        # A missing policy was defaulted to Always; the message fits both cases.
         allowed = ", ".join(f'"{restart}"' for restart in restarts)
         yield required_field(f"{path}.restartPolicy", f"valid values: {allowed}")
     elif restart and restart not in restarts:
@@ -190,7 +190,7 @@ def selector_faults(selector: JsonObject, path: str) -> Iterator[FieldError]:
 
 
 def _mismatch(spec: JsonObject) -> Iterator[FieldError]:
-    """A selector that is missing selects nothing."""
+    """A selector that does not match the template's labels; a missing one matches nothing."""
     labels = read(spec, "template", "metadata", "labels")
     selector = spec.get("selector")
     if not isinstance(selector, dict) or not selects(selector, labels):

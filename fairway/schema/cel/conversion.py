@@ -1,11 +1,11 @@
-"""What a rule sees of a value: names it can spell, numbers, bytes and times of the right type.
+"""A value as CEL rules see it: valid identifiers, and numbers, bytes and times of the right type.
 
-Most schemas need none of this, and their values go to the runtime as they are. Where one does:
+Most schemas need no conversion, and their values go to the runtime unchanged. Where one does:
 
-- property names that are no CEL identifiers are escaped, `byte` texts become bytes and whole
+- property names that are not CEL identifiers are escaped, `byte` strings become bytes and integer
   values of type `number` become floats, in Python, before the value is bound;
-- texts of format `date-time`, `date` and `duration` become timestamps and durations inside the
-  expression, since the runtime takes no such values from Python inside a map.
+- strings of format `date-time`, `date` and `duration` become timestamps and durations inside the
+  expression, because the runtime accepts no such values from Python inside a map.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _TIMES = {
     "duration": ("duration({0})", DURATIONS),
 }
 _NONE: frozenset[int] = frozenset()
-# What every whole object has, whether or not its schema says so.
+# Fields of every whole object, whether or not its schema has them.
 _RESOURCE_PARTS = ("apiVersion", "kind", "metadata")
 
 
 def escape(name: str) -> str | None:
-    """The CEL identifier of a property; none where it has none and rules cannot see it."""
+    """The CEL identifier of a property; None if it has none, so that rules can't see it."""
     if name in _KEYWORDS:
         return f"__{name}__"
     if not _ESCAPABLE.fullmatch(name):
@@ -51,7 +51,7 @@ def escape(name: str) -> str | None:
 
 
 def converter(node: Node, above: frozenset[int] = _NONE) -> Convert | None:
-    """How to convert a value of this schema in Python; none where nothing needs to be."""
+    """A function that converts a value of this schema in Python; None if none is needed."""
     if id(node) in above or node.int_or_string:
         return None
     above |= {id(node)}
@@ -103,7 +103,7 @@ def _object_converter(node: Node, above: frozenset[int]) -> Convert | None:
         return {
             names.get(key, key): needed[key](other) if key in needed else other
             for key, other in value.items()
-            if key not in taken  # an unknown field does not pass for one that is escaped
+            if key not in taken  # an unknown field must not pass for an escaped one
         }
 
     return convert
@@ -112,7 +112,7 @@ def _object_converter(node: Node, above: frozenset[int]) -> Convert | None:
 def expression(
     node: Node, of: str, *, levels: int, is_resource: bool = False, above: frozenset[int] = _NONE
 ) -> str | None:
-    """CEL that converts the times in `of`, so many levels down; none where there are none."""
+    """CEL that converts the times in `of`, down to `levels`; None if there are none."""
     if id(node) in above or node.int_or_string or len(above) > levels:
         return None
     above |= {id(node)}
@@ -127,17 +127,17 @@ def expression(
         names = (*node.properties, *(_RESOURCE_PARTS if is_resource else ()))
         converted = _object_expression(node, of, names, levels=levels, above=above)
     elif node.additional is not None and node.additional.type == "string":
-        # Only maps straight to times are converted: no function can return what holds them.
+        # Only maps whose values are times are converted: no function can return nested ones.
         times = _TIMES.get(node.additional.format)
         converted = f"{times[1]}({of})" if times else None
     if converted is None:
         return None
-    # Without `dyn` the checker would take one entry's type for that of all.
+    # Without `dyn` the type checker would use one entry's type for all.
     return unless_null(of, converted) if node.nullable else f"dyn({converted})"
 
 
 def unless_null(of: str, converted: str) -> str:
-    """CEL that leaves null alone."""
+    """CEL that leaves null unchanged."""
     return f"({of} == null ? dyn(null) : dyn({converted}))"
 
 

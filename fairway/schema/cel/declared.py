@@ -1,8 +1,8 @@
 """Functions written in Python and declared to the CEL runtime.
 
-The runtime carries no Python objects inside expressions, so a value of a library's own type (a
-quantity, an address) travels as a map with one entry that names the type: `{"quantity": "5"}`. Two
-equal values make equal maps, so CEL's own `==` works on them.
+The runtime can't hold Python objects inside expressions, so a value of a library's own type (a
+quantity, an address) is a map with one entry that names the type: `{"quantity": "5"}`. Equal values
+make equal maps, so CEL's own `==` works on them.
 """
 
 from __future__ import annotations

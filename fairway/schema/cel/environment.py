@@ -6,9 +6,9 @@
 The language is that of Kubernetes 1.36: CEL with optionals, strings, sets, lists, bindings and
 two-variable macros from the runtime, and Kubernetes' own libraries from the `library_` modules.
 
-Costs are bounded: an expression has at most 32 KiB and nests at most 32 deep, and the runtime stops
-an evaluation after 10,000 iterations of its macros, all loops together. The last two are fixed in
-the runtime. (Kubernetes counts cost units instead, so a rule that loops over a loop of hundreds of
+Cost is bounded: an expression has at most 32 KiB and nests at most 32 deep, and the runtime stops
+an evaluation after 10,000 macro iterations, all loops together. The last two limits are fixed in
+the runtime. (Kubernetes counts cost units instead, so a rule with nested loops over hundreds of
 items can pass there and be stopped here.)
 """
 
@@ -40,12 +40,12 @@ _count = ctypes.pythonapi.Py_IncRef
 _count.argtypes, _count.restype = [ctypes.py_object], None
 _STATUS = re.compile(r" \[[A-Z_]+\]$")
 _POSITION = re.compile(r"^ERROR: <input>:(\d+:\d+: .*)$", re.MULTILINE)
-# A string literal, or anything that starts a call whose answer is an optional, or a parenthesis.
+# A string literal, a call that returns an optional, or a parenthesis.
 _TOKEN = re.compile(
     r"""(?P<string>[rR]?(?:'''(?s:.*?)'''|\"\"\"(?s:.*?)\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"))"""
     r"""|(?P<comment>//[^\n]*)|(?P<call>\.validate\(|\bformat\.named\()|(?P<open>\()|(?P<close>\))"""
 )
-# How the runtime words an error, and how Kubernetes does.
+# Error wordings of the runtime, and those of Kubernetes.
 _ERRORS = (
     (re.compile(r'Key not found in map : "?(.*?)"?$', re.DOTALL), r"no such key: \1"),
     (re.compile(r"No matching overloads found.*", re.DOTALL), "no such overload"),
@@ -63,7 +63,7 @@ _ERRORS = (
 
 
 class CompileError(ValueError):
-    """An expression that is no CEL. `detail` has several lines and points at the place."""
+    """An expression that is not valid CEL. `detail` has several lines and points at the place."""
 
     def __init__(self, message: str, detail: str) -> None:
         super().__init__(message)
@@ -71,7 +71,7 @@ class CompileError(ValueError):
 
 
 class EvaluationError(ValueError):
-    """An expression that had no value for what was bound."""
+    """An expression could not be evaluated with these bindings."""
 
 
 class Scope:
@@ -84,7 +84,7 @@ class Scope:
 
 
 class Program:
-    """A compiled expression; `result` is the type it was found to have, `DYN` where unknown."""
+    """A compiled expression; `result` is its checked type, `DYN` if unknown."""
 
     __slots__ = ("_environment", "_expression", "result", "source")
 
@@ -95,7 +95,7 @@ class Program:
         self._expression = expression
 
     def serialized(self) -> bytes:
-        """The checked expression in its wire form, for who wants to look into it."""
+        """The checked expression in its wire form, for analysis."""
         return bytes(self._expression.serialize())
 
     def evaluate(self, bindings: Mapping[str, Any] | Scope) -> Any:
@@ -119,10 +119,10 @@ class Program:
 
 
 def _keep_nulls(value: Any) -> None:
-    """Gives back the reference to None that the runtime takes for each null in an answer.
+    """Restores the reference to None that the runtime loses for each null in a result.
 
-    It returns None without counting it, so that enough nulls would end the process. Python counts
-    it up to 3.11; from 3.12 on it is never freed, and this changes nothing.
+    It returns None without counting the reference, so enough nulls would crash the process. This
+    matters up to Python 3.11; from 3.12 on None is immortal, and this changes nothing.
     """
     if value is None:
         _count(None)
@@ -135,7 +135,7 @@ def _keep_nulls(value: Any) -> None:
 
 
 def compile(expression: str, variables: Mapping[str, Kind]) -> Program:
-    """The program of an expression over variables of these kinds; CompileError if there is none."""
+    """Compiles an expression over variables of these kinds; CompileError if it is invalid."""
     return _program(expression, _key(variables))
 
 
@@ -183,7 +183,7 @@ def _kubernetes_libraries() -> Any:
 
 
 def _with_optional_answers(expression: str) -> str:
-    """The expression with `[?'…']` behind each call whose answer is an optional."""
+    """The expression with `[?'…']` after each call that returns an optional."""
     answers = library_formats.OPTIONAL_ANSWERS
     if not any(call in expression for call in answers):
         return expression
@@ -202,7 +202,7 @@ def _with_optional_answers(expression: str) -> str:
 
 
 def _word(message: str) -> str:
-    """An error of the runtime in Kubernetes' words."""
+    """An error of the runtime in Kubernetes' wording."""
     message = _STATUS.sub("", message)
     code, colon, rest = message.partition(": ")
     if colon and code.replace("_", "").isupper():

@@ -1,7 +1,7 @@
-"""What is wrong with the rules of a schema, said when a custom kind is created.
+"""Faults of a schema's rules, reported when a custom kind is created.
 
-As in Kubernetes, rules are compiled only once the schema around them is in order: faults in how
-rules are written down come alone.
+As in Kubernetes, rules are compiled only once the schema around them is valid: faults in the form
+of rules are reported alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REASONS = (
 
 
 def compile_faults(node: Node, path: str) -> list[FieldError]:
-    """All faults of all rules in a schema; `path` is where the schema stands."""
+    """All faults of all rules in a schema; `path` is the path of the schema."""
     places = list(_places(node, path))
     return [fault for place in places for fault in _form_faults(place[1], place[0], place[2])] or [
         fault for place in places for fault in _meaning_faults(*place)
@@ -43,7 +43,7 @@ def _places(node: Node, path: str) -> Iterator[tuple[str, Rule, Node, str, bool]
         below = above | {id(source)}
         for step, part in parts(source):
             is_loose = step == ".items" and source.list_type != "map"
-            # Rules under allOf speak of the same value as those beside it.
+            # Rules under allOf apply to the same value as those beside it.
             of = shape if step.startswith(".allOf") else part
             waiting.append((part, of, at + step, loose or (at if is_loose else ""), below))
 
@@ -90,7 +90,7 @@ def _meaning_faults(
 
 
 def _compile_fault(rule: Rule, node: Node, *, is_root: bool) -> str:
-    # The program as it will run is compiled too: it knows which fields are times.
+    # The final program is compiled too: it knows which fields are times.
     prepared = ready(rule, node, is_resource=is_root or node.embedded_resource)
     if prepared.program is None:
         return f"compilation failed: {prepared.fault}"

@@ -1,7 +1,7 @@
-"""The `fieldPath` of a rule: which part of the value a fault is shown at.
+"""The `fieldPath` of a rule: the part of the value where a fault is shown.
 
 .spec.replicas      a property, or a key of a map
-.labels['a.b']      the same, for names that hold dots
+.labels['a.b']      the same, for names with dots
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "
 
 
 def normalize(text: str, node: Node) -> str | None:
-    """The path as faults show it; none where the schema has no such part."""
+    """The path as shown in faults; None if the schema has no such part."""
     place, shown = 0, ""
     while place < len(text):
         match = _STEP.match(text, place)

@@ -1,9 +1,9 @@
-"""Finds fields that a rule names and its schema lacks.
+"""Finds fields in a rule that its schema lacks.
 
-The runtime can check fields only of protocol-buffer messages, and rules run on plain maps: to it
-every field may exist. So this module reads the compiled expression (in cel-spec's wire form, of
-which it needs a handful of field numbers) and follows the schema beside it. It knows `self`,
-`oldSelf`, selections, indexes, loops and bindings; of anything else it says nothing.
+The runtime checks fields only of protocol-buffer messages, but rules run on plain maps, where any
+field may exist. So this module reads the compiled expression (in cel-spec's wire form, of which it
+needs a few field numbers) and follows the schema beside it. It handles `self`, `oldSelf`,
+selections, indexes, loops and bindings; it ignores anything else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VARIABLES: dict[str, Kind] = {"self": "dyn", "oldSelf": "dyn"}
 _TEXT = Node(type="string")
 _METADATA = Node(type="object", properties={"name": _TEXT, "generateName": _TEXT})
 _RESOURCE_PARTS = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}
-# Calls whose answer has the type of what they are called on; an optional counts as its content.
+# Calls that return the type of their receiver; an optional counts as its content.
 _TRANSPARENT = frozenset({"value", "orValue", "or", "optional.of", "optional.ofNonZeroValue"})
 
 _Scope = Mapping[str, Node | None]
@@ -33,7 +33,7 @@ class _Undefined(Exception):
 
 
 class _Message(NamedTuple):
-    """A message of the wire form: its values by field number."""
+    """A message of the wire form: values by field number."""
 
     values: dict[int, list[Any]]
 
@@ -52,8 +52,8 @@ class _Message(NamedTuple):
 
 
 def undefined_field(source: str, node: Node, *, is_resource: bool) -> str:
-    """The fault of the first unknown field in a valid expression; empty where there is none."""
-    # The checked expression stands in an envelope that names its type.
+    """The fault of the first unknown field in a valid expression; empty if there is none."""
+    # The checked expression is wrapped in an envelope that names its type.
     checked = _read(environment.compile(source, _VARIABLES).serialized()).part(2)
     expression = checked.part(4) if checked else None
     if checked is None or expression is None:
@@ -65,12 +65,12 @@ def undefined_field(source: str, node: Node, *, is_resource: bool) -> str:
     except _Undefined as undefined:
         return _point(source, checked, undefined)
     except RecursionError:
-        return ""  # nested too deeply to look into; the runtime still checks what it can
+        return ""  # too deeply nested to check; the runtime still checks what it can
     return ""
 
 
 def _type_of(expression: _Message, scope: _Scope) -> Node | None:
-    """The schema of an expression's value, none where unknown; visits all that is below it."""
+    """The schema of an expression's value, None if unknown; visits all subexpressions."""
     if (ident := expression.part(4)) is not None:
         return scope.get(ident.text(1))
     if (select := expression.part(5)) is not None:
@@ -138,7 +138,7 @@ def _field(of: Node | None, name: str, expression_id: int) -> Node | None:
 
 
 def _point(source: str, checked: _Message, undefined: _Undefined) -> str:
-    """The fault with the place it stands at, as the runtime words its own."""
+    """The fault with its position, in the format of the runtime."""
     information = checked.part(5)
     positions = information.parts(4) if information else iter(())
     offset = next(

@@ -1,8 +1,8 @@
 """Kubernetes' named formats: `format.dns1123Label().validate(text)`.
 
-Both `validate` and `format.named` answer with an optional, which Python cannot hand to the runtime.
-They answer with a map of no or one entry instead, and `environment` reads each call of them as an
-optional selection of that entry: `….validate(text)[?'faults']`.
+Both `validate` and `format.named` return an optional, which Python cannot pass to the runtime. They
+return a map with at most one entry instead, and `environment` rewrites each call into an optional
+selection of that entry: `….validate(text)[?'faults']`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from fairway.schema.cel.declared import Declared, Opaque, function, method, open_value
 from fairway.schema.cel.library_network import parse_url
 
-# The functions whose answer is an optional, with the entry that it is made from.
+# The functions that return an optional, with the map entry that it is made from.
 OPTIONAL_ANSWERS: Mapping[str, str] = {".validate(": "faults", "format.named(": "named"}
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -45,7 +45,7 @@ def _by_pattern(pattern: re.Pattern[str], length_most: int, wanted: str) -> Chec
 
 
 def _as_prefix(check: Check) -> Check:
-    """A prefix to which more is added may end with a dash."""
+    """Checks a name prefix, which may end with a dash."""
     return lambda text: check(text[:-2] + "a" if len(text) > 1 and text.endswith("-") else text)
 
 

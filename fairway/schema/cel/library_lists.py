@@ -1,4 +1,4 @@
-"""Kubernetes' functions on lists and maps, and its searches by regular expression.
+"""Kubernetes' functions on lists and maps, and its regular expression searches.
 
 Patterns are RE2's, which match in linear time, so no rule can stall the server.
 """
@@ -46,7 +46,7 @@ def _extreme(choose: Callable[[list[Any]], Any], name: str) -> Callable[[list[An
 
 
 def _equal(left: Any, right: Any) -> bool:
-    """Python counts True as 1, CEL does not."""
+    """Compares as CEL does: unlike in Python, True is not 1."""
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
@@ -79,7 +79,7 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     for match in _pattern(pattern).finditer(text):
         if 0 <= limit <= len(matches):
             break
-        # An empty match right behind another one does not count.
+        # An empty match directly after another match does not count.
         if match.start() == match.end() == end:
             continue
         end = match.end()
@@ -88,7 +88,7 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
 
 
 def _with_entry(entries: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """A step of the macro transformMap, which the runtime declares and does not implement."""
+    """A step of the macro transformMap, which the runtime declares but does not implement."""
     return {**entries, key: value}
 
 
@@ -99,7 +99,7 @@ FUNCTIONS: tuple[Declared, ...] = (
     method("max", ("list",), "dyn", _extreme(max, "max")),
     method("indexOf", ("list", "dyn"), "int", _index_of),
     method("lastIndexOf", ("list", "dyn"), "int", _last_index_of),
-    # A narrower signature than the declared one, with which it would collide.
+    # Narrower than the declared signature, because an equal one would collide with it.
     function("cel.@mapInsert", ("map<string,string>", "string", "dyn"), "map", _with_entry),
     method("find", ("string", "string"), "string", _find),
     method("findAll", ("string", "string"), "list<string>", _find_all),

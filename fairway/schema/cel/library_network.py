@@ -105,7 +105,7 @@ def _as_text(value: Opaque) -> str:
 
 
 def parse_url(text: str) -> SplitResult:
-    """An absolute URL or an absolute path, as a request line would have it."""
+    """Parses an absolute URL or an absolute path, as in an HTTP request line."""
     if not text or len(text) > _URL_LENGTH_MOST:
         raise ValueError("URL parse error: empty or too long")
     if _CONTROL.search(text):
@@ -143,7 +143,7 @@ def _port(url: SplitResult) -> str:
 
 
 def _escaped_path(url: SplitResult) -> str:
-    # A text that is no hierarchy (mailto:someone) has no path.
+    # A non-hierarchical URL (mailto:someone) has no path.
     if not url.netloc and not url.path.startswith("/"):
         return ""
     if _PATH_VALID.fullmatch(url.path):

@@ -1,7 +1,7 @@
 """Maps whose values become timestamps or durations.
 
 Rules see a field of format `date-time` as a timestamp. `conversion` writes that into the expression
-itself, and for a map of such values it needs a function that CEL lacks.
+itself; for a map of such values it needs a function that CEL lacks.
 """
 
 from __future__ import annotations

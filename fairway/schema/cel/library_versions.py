@@ -1,7 +1,7 @@
-"""Quantities and semantic versions: what can be compared with isLessThan and its siblings.
+"""Quantities and semantic versions: what `isLessThan` and similar methods compare.
 
-Both libraries of Kubernetes use the same method names, and the runtime tells overloads apart by
-plain types only, so one implementation serves both and looks at what it was given.
+Both Kubernetes libraries use the same method names, and the runtime selects overloads by plain
+types only, so one implementation serves both and checks the type of its argument.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _semver(text: str, normalize: bool = False) -> Opaque:
     wanted = _normalize(text) if normalize else text
     if len(wanted) > _TEXT_LENGTH_MOST or not _SEMVER.fullmatch(wanted):
         raise ValueError(f"{text[:40]!r} is not a semantic version such as 1.2.3")
-    # Build metadata has no part in precedence, nor in equality.
+    # Build metadata affects neither precedence nor equality.
     return {"semver": wanted.partition("+")[0]}
 
 
@@ -101,7 +101,7 @@ def _numbers(value: Opaque) -> list[int]:
 
 
 def _precedence(text: str) -> tuple[Any, ...]:
-    """A key that orders versions as semver.org says."""
+    """A sort key for versions, as semver.org defines it."""
     core, dash, before = text.partition("-")
     numbers = tuple(int(part) for part in core.split("."))
     if not dash:

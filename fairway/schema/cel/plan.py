@@ -1,8 +1,8 @@
 """The rules of a schema, compiled and arranged for walking a value.
 
-A `Plan` mirrors a Node but keeps only the parts that hold rules, so a walk never enters what no
-rule looks at. It is made at first use and kept in the Node's `rule_plan`: `False` says that there
-are no rules anywhere below, which is all that a schema without rules ever costs.
+A `Plan` mirrors a Node but keeps only the parts with rules, so a walk skips all others. It is made
+at first use and kept in the Node's `rule_plan`: `False` means that there are no rules anywhere
+below, so a schema without rules costs nothing more.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairway.schema.node import Node, Rule
 VARIABLES: dict[str, Kind] = {"self": "dyn", "oldSelf": "dyn"}
 _SELF_ONLY: dict[str, Kind] = {"self": "dyn"}
 _SELF = re.compile(r"\bself\b")
-# A comment may stand between the name of a function and its arguments.
+# A comment may be between the name of a function and its arguments.
 _FIELD = re.compile(r"\bself\.([A-Za-z_][A-Za-z0-9_]*)\b(?!\s*(?:\(|//))")
 _CONVERSION_LEVELS = (16, 6, 5, 4, 3, 2, 1)
 _OPTIONAL_OLD = "oldSelf == null ? optional.none() : optional.of(oldSelf)"
@@ -46,13 +46,13 @@ class Plan:
     node: Node
     is_resource: bool
     rules: tuple[ReadyRule, ...] = ()
-    together: Program | None = None  # all rules that do not look back, in one evaluation
-    # Values, as JSON text of the fields that rules look at, for which those are known to hold:
-    # equal ones come again and again.
+    together: Program | None = None  # all rules without oldSelf, in one evaluation
+    # Values for which those rules hold, as JSON text of the fields that they read; the same values
+    # repeat often.
     good: dict[bytes, None] = field(default_factory=dict)
     looked_at: tuple[str, ...] | None = None  # None: all of it
-    looks_back: bool = False  # a rule on the value itself looks at its old one
-    looks_back_below: bool = True  # so does one on the value or on a part of it
+    looks_back: bool = False  # a rule on the value itself uses its old value
+    looks_back_below: bool = True  # a rule on the value or on a part of it does
     convert: conversion.Convert | None = None
     all_of: tuple[Plan, ...] = ()
     properties: dict[str, Plan] = field(default_factory=dict)
@@ -71,7 +71,7 @@ def plan_of(node: Node) -> Plan | Literal[False]:
 
 
 def uses_old_self(expression: str) -> bool:
-    """Whether a valid expression refers to oldSelf: without that variable it does not compile."""
+    """Whether a valid expression refers to oldSelf, that is, does not compile without it."""
     if "oldSelf" not in expression:
         return False
     try:
@@ -82,7 +82,7 @@ def uses_old_self(expression: str) -> bool:
 
 
 def parts(node: Node) -> Iterator[tuple[str, Node]]:
-    """The schemas of a schema's parts, with how a path names them."""
+    """The schemas of a schema's parts, each with its path step."""
     for name, part in node.properties.items():
         yield f".properties[{name}]", part
     if node.additional is not None:
@@ -94,7 +94,7 @@ def parts(node: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _holders(root: Node) -> set[int]:
-    """The ids of all schemas that hold rules, themselves or below; cycles are fine."""
+    """The ids of all schemas with rules, in themselves or below; handles cycles."""
     reached: dict[int, Node] = {}
     waiting = [root]
     parents: dict[int, list[Node]] = {}
@@ -124,7 +124,7 @@ class _Builder:
         self._built: dict[tuple[int, int], Plan] = {}
 
     def build(self, source: Node, shape: Node, *, is_resource: bool) -> Plan:
-        """The plan of the rules in `source` on values of `shape`: the same, but under `allOf`."""
+        """The plan of the rules in `source` on values of `shape`; these differ under `allOf`."""
         key = (id(source), id(shape))
         plan = self._built.get(key)
         if plan is not None:
@@ -163,17 +163,17 @@ class _Builder:
 
 
 def _below(plan: Plan) -> Iterator[Plan]:
-    """The plans of parts; one that holds itself is not done yet, and looks back for all we know."""
+    """The plans of parts; a recursive one is not finished yet, and is assumed to use old values."""
     yield from plan.properties.values()
     yield from plan.all_of
     yield from (other for other in (plan.additional, plan.items) if other is not None)
 
 
 def _looked_at(rules: tuple[Rule, ...], shape: Node) -> tuple[str, ...] | None:
-    """The fields of a value, by the names it has them under, that decide whether its rules hold.
+    """The fields of a value, by their real names, that decide whether its rules hold.
 
-    None where that can't be told from the text. Rules spell some names differently (`escape`), and
-    a time that can't be read fails all rules on the value, whatever they look at.
+    None if the text does not show it. Rules spell some names differently (`escape`), and an
+    invalid time fails all rules on the value, whatever they read.
     """
     text = "\n".join(rule.rule for rule in rules)
     named = _FIELD.findall(text)
@@ -189,7 +189,7 @@ def _holds_times(node: Node) -> bool:
 
 
 def _join(rules: tuple[ReadyRule, ...], node: Node, *, is_resource: bool) -> Program | None:
-    """One program that holds when all rules on the value alone hold; none where there are none."""
+    """One program that holds if all rules without oldSelf hold; None if there are none."""
     alone = [rule for rule in rules if rule.program is not None and not rule.uses_old]
     if len(alone) < 2:
         return alone[0].program if alone else None
@@ -213,7 +213,7 @@ def ready(rule: Rule, node: Node, *, is_resource: bool = False) -> ReadyRule:
         try:
             message = _compile(rule.message_expression, rule, node, is_resource=is_resource)
         except CompileError:
-            message = None  # the plain message stands in
+            message = None  # the plain message is used
     return ReadyRule(
         rule=rule,
         program=program,
@@ -225,7 +225,7 @@ def ready(rule: Rule, node: Node, *, is_resource: bool = False) -> ReadyRule:
 
 
 def _compile(source: str, rule: Rule, node: Node, *, is_resource: bool) -> Program:
-    # The text as written compiles first, so that faults point into what its author wrote.
+    # The text as written compiles first, so that faults point into the author's text.
     program = environment.compile(source, VARIABLES)
     names = ("self", "oldSelf") if uses_old_self(source) else ("self",)
     optional = rule.optional_old_self and "oldSelf" in names
@@ -239,7 +239,7 @@ def _compile(source: str, rule: Rule, node: Node, *, is_resource: bool) -> Progr
                 text = f"cel.bind({name}, {guarded}, {text}\n)"
         if text is inner:
             break
-        # The runtime refuses what nests too deeply; converting less of the value nests less.
+        # The runtime refuses deep nesting; converting fewer levels nests less.
         with suppress(CompileError):
             return environment.compile(text, VARIABLES)
     return environment.compile(inner, VARIABLES) if optional else program

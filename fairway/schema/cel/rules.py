@@ -1,9 +1,9 @@
 """Checks values against the rules of their schema, as kube-apiserver 1.36 does.
 
-A transition rule, one that mentions `oldSelf`, runs only where the old value can be told: through
+A transition rule, one that uses `oldSelf`, runs only where the old value can be correlated: through
 properties and maps by key, through lists of type map by their keys, never through other lists. On
-an update, a rule on a value that did not change is not held against it: who did not touch a part
-is not refused for it (Kubernetes calls it ratcheting).
+an update, a rule on an unchanged value is not enforced, so a write is not refused for a part that
+it did not touch (Kubernetes calls it ratcheting).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _VISIBLE_METADATA = ("name", "generateName")
 
 @dataclass(frozen=True, slots=True)
 class _Kinship:
-    """Which old value belongs to the value at hand, and to the nearest part above that has one."""
+    """The old value of the current value, and of the nearest part above that has one."""
 
     current: tuple[Any, Any] | None = None
     above: tuple[Any, Any] | None = None
@@ -65,7 +65,7 @@ class _Stop(Exception):
 def check_rules(
     value: Any, old: Any, node: Node, path: str = "", *, is_update: bool
 ) -> list[FieldError]:
-    """All rules that a value breaks. The empty path stands for a whole object."""
+    """All rules that a value violates. The empty path means a whole object."""
     plan = node.rule_plan
     if plan is None:
         plan = plan_of(node)
@@ -90,7 +90,7 @@ class _Walk:
         if value is None:
             return
         if old is not None and not plan.looks_back_below and kinship.is_unchanged():
-            return  # whatever rules say of it, it may stay
+            return  # unchanged, so no rule is enforced on it
         if plan.rules:
             self._check(plan, value, old, path, kinship)
         for part in plan.all_of:
@@ -151,7 +151,7 @@ class _Walk:
                 self._faults.append(_fault(rule, plan, value, path, scope))
 
     def _report(self, rule: ReadyRule, plan: Plan, path: str, problem: str) -> None:
-        """A rule without an answer; where its cost is the reason, the walk ends."""
+        """Reports a rule that could not be evaluated; if its cost is the reason, the walk ends."""
         name = rule.rule.message.strip() or rule.rule.rule.strip()
         if problem.startswith("no such overload"):
             detail = (
@@ -171,7 +171,7 @@ class _Walk:
 
 
 def _text(value: Any, fields: tuple[str, ...] | None) -> bytes:
-    """What rules look at of a value, as text."""
+    """The fields of a value that rules read, as text."""
     if fields is None or not isinstance(value, dict):
         return _encode(value)
     return _encode({name: value[name] for name in fields if name in value})
@@ -184,7 +184,7 @@ def _remember(plan: Plan, text: bytes) -> None:
 
 
 def _holds(program: Program, scope: Scope) -> bool:
-    """Whether it is plainly true; what is wrong otherwise, each rule says for itself."""
+    """Whether it is true; otherwise the rules are evaluated one by one to report their faults."""
     try:
         return program.evaluate(scope) is True
     except EvaluationError:
@@ -225,7 +225,7 @@ def _fault(rule: ReadyRule, plan: Plan, value: Any, path: str, scope: Scope) -> 
         case _ if has_value:
             return invalid(path, value, detail)
         case _:
-            # Kubernetes shows whole objects and lists to nobody.
+            # Kubernetes never shows whole objects and lists in faults.
             return FieldError(path, "FieldValueInvalid", detail)
 
 
@@ -242,7 +242,7 @@ def _message(rule: ReadyRule, scope: Scope) -> str:
 
 
 def _identity(item: Any, keys: tuple[str, ...]) -> bytes | None:
-    """What identifies an item of a list of type map; none where it lacks a key."""
+    """The identity of an item of a list of type map; None if it lacks a key."""
     if not isinstance(item, dict) or not all(key in item for key in keys):
         return None
     result = [item[key] for key in keys]
