@@ -103,9 +103,7 @@ class Rest:
         if status.releasing:
             yield f"{name} still leaves {[placement.cluster for placement in status.releasing]}"
         if status.phase in OVER:
-            if wish.is_cancelled and status.phase != "Cancelled":
-                return  # it ended before it could be cancelled
-            return
+            return  # a cancelled one may have ended before it could be cancelled
         if wish.is_cancelled:
             yield f"{name} is not cancelled but {status.phase}"
         if wish.mode != "Divided":
