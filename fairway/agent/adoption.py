@@ -1,4 +1,4 @@
-"""A work made up from what runs in the cluster, where neither hub nor agent remember it."""
+"""Rebuilds a work from what runs in the cluster, when neither the hub nor the agent knows it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fairway.agent.drivers.interface import WorkSeen
 from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
 from fairway.api.work import Manifest, Work, WorkPodSet, WorkSpec
 
-# What a cluster adds to the metadata of an object.
+# Metadata that a cluster adds to an object.
 _ADDED = (
     "uid",
     "resourceVersion",
@@ -20,7 +20,7 @@ _ADDED = (
 
 
 def adopt(seen: WorkSeen, *, cluster: str, namespace: str, term: int) -> Work | None:
-    """The work that would make what is seen; None where its name tells of no workload."""
+    """The work that would produce what is seen; None if its name does not name a workload."""
     tenant, dot, name = seen.name.partition(".")
     if not dot or not tenant or not name:
         return None
@@ -47,6 +47,6 @@ def adopt(seen: WorkSeen, *, cluster: str, namespace: str, term: int) -> Work | 
 
 
 def _manifest(body: JsonObject) -> JsonObject:
-    """An object as somebody would have written it."""
+    """The object as a user would have written it."""
     metadata = {key: value for key, value in body.get("metadata", {}).items() if key not in _ADDED}
     return {**{key: value for key, value in body.items() if key != "status"}, "metadata": metadata}

@@ -1,8 +1,8 @@
-"""An agent: looks after one cluster in the name of its hub.
+"""An agent: manages one cluster on behalf of its hub.
 
-Loops that share what is remembered, seen and told: one follows the hub, one looks at the cluster,
-one tends works, and three tell the hub. None waits for another, so a hub that does not answer keeps
-nothing in the cluster from being stopped, and a slow cluster keeps no heartbeat from being sent.
+Its loops share what is remembered, seen and reported. Some watch the hub, others observe the
+cluster, reconcile works, and report to the hub. No loop waits for another: a hub that does not
+answer does not keep works from being stopped, and a slow cluster does not delay heartbeats.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _log = logging.getLogger(__name__)
 
 _BACK_OFF_SECONDS = 0.1
 _BACK_OFF_SECONDS_MAX = 10.0
-_HEARTBEATS_OF_SILENCE = 1.5  # after which an agent says that its cluster does not answer
-_LOOK_REST = 4  # how much longer than a look takes is waited until the next
+_HEARTBEATS_OF_SILENCE = 1.5  # after which an agent reports that its cluster does not answer
+_LOOK_REST = 4  # the pause after a look, in multiples of the time the look took
 _LOOK_SECONDS_LEAST = 0.01
-_REPORT_REST = 4  # how much longer than a report takes to write is waited until the next
+_REPORT_REST = 4  # the pause after a report, in multiples of the time it took to write
 _REPORT_SECONDS_MOST = 0.05
 
 
@@ -83,19 +83,19 @@ class Agent:
         self._parts: _Parts | None = None
 
     def use(self, settings: AgentSettings) -> None:
-        """Takes other settings from now on."""
+        """Uses these settings from now on."""
         self._settings = settings
         if self._parts is not None:
             self._parts.tender.settings = settings
             self._parts.teller.settings = settings
 
     async def answer(self, ask: Ask, exchange: Exchange) -> Outcome:
-        """Answers what is asked of pods of this cluster: which, output, commands, ports."""
+        """Answers a request about pods of this cluster: list, usage, logs, exec, port-forward."""
         seen = self._sight.work(ask.work)
         return await answer(self.cluster, self._driver, ask, exchange, seen)
 
     async def run(self) -> None:
-        """Looks after the cluster until cancelled; what runs for works goes on."""
+        """Manages the cluster until cancelled; the pods of works keep running."""
         self._memory.open()
         self._mode = self._memory.mode
         parts = self._parts = self._assemble()
@@ -179,7 +179,7 @@ class Agent:
             self._inventory.run(self._sight.wanted.mark),
         )
 
-    # What the hub says.
+    # Input from the hub.
 
     def _hear_work(self, name: Name, stored: Stored | None) -> None:
         parts, own = self._running(), name[1]
@@ -210,7 +210,7 @@ class Agent:
                 self._mark_all(parts)
 
     async def _release(self) -> None:
-        """Gives back nodes that the hub does not need, if the cluster is for it to change."""
+        """Releases nodes that the hub does not need, if the hub manages the cluster."""
         while True:
             await self._to_release.wait()
             if not self._leaving or self._mode != "Manage":
@@ -223,13 +223,13 @@ class Agent:
                 self._to_release.mark()
 
     async def _begin(self, parts: _Parts) -> None:
-        """Once all that the hub has is known, what it does not have can be told."""
+        """After the first complete list of works, those missing from the hub can be recognized."""
         await parts.works.is_complete.wait()
         parts.tender.knows_hub = True
         self._mark_all(parts)
 
     def _list(self, parts: _Parts) -> None:
-        """A hub that had to be asked for everything anew may be one that was restored."""
+        """Reports everything again after a relist: the hub may have been restored."""
         if parts.tender.knows_hub:
             parts.teller.reports.tell_all()
             parts.teller.to_report.mark()
@@ -240,10 +240,10 @@ class Agent:
         for name in dict.fromkeys((*self._memory.works, *parts.tender.offered, *seen)):
             parts.tending.mark(name)
 
-    # What the cluster shows.
+    # Observing the cluster.
 
     async def _listen(self) -> None:
-        """Passes on that there is something new, once for each look."""
+        """Requests a look when the driver signals a change, once for each look."""
         while True:
             await self._driver.changed()
             self._looked.clear()
@@ -274,12 +274,12 @@ class Agent:
             for name in names:
                 if parts.tender.needs(name):
                     parts.tending.mark(name)
-            # Reports are far between already. A second such wait before them would only add to it,
-            # unless looking takes long.
+            # Reports already have their own pause; a second one of that length would only add
+            # delay, unless looking is slow.
             rest = max(_LOOK_SECONDS_LEAST, _LOOK_REST * (self._clock.now() - began))
             await self._clock.sleep(min(rest, self._settings.report_seconds))
 
-    # What the hub is told.
+    # Reporting to the hub.
 
     async def _report(self, parts: _Parts) -> None:
         back_off = _BACK_OFF_SECONDS
@@ -299,12 +299,12 @@ class Agent:
                     break
                 reports.written(report)
                 back_off = _BACK_OFF_SECONDS
-            # Where writing takes long, there is less of it: more changes then share a report.
+            # When writes are slow, write less often: more changes then share a report.
             took = min(self._clock.now() - began, _REPORT_SECONDS_MOST)
             await self._clock.sleep(max(self._settings.report_seconds, _REPORT_REST * took))
 
     async def _tell_cluster(self, parts: _Parts) -> None:
-        """The cluster's own status, when it changed, at a gentle pace."""
+        """Writes the cluster's status when it changed, at a limited rate."""
         connected_at = self._clock.now()
         while True:
             observation = self._sight.observation
@@ -358,7 +358,7 @@ class Agent:
 
 
 class _Parts:
-    """What an agent is made of while it runs."""
+    """The parts of a running agent."""
 
     __slots__ = ("clusters", "hub", "teller", "tender", "tending", "works")
 

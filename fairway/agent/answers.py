@@ -1,7 +1,7 @@
-"""What is asked of an agent by a talk, answered by its driver.
+"""Answers requests that reach an agent as talks, by its driver.
 
-Who asks has been asked for their rights by the hub. Here they are only named, in the agent's own
-log, so that the owners of a cluster can see who was in their pods.
+The hub has already checked the rights of the user. The agent only logs the user of each exec and
+port-forward, so that the owners of a cluster can see who was in their pods.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _log = logging.getLogger(__name__)
 async def answer(
     cluster: str, driver: Driver, ask: Ask, exchange: Exchange, seen: WorkSeen | None = None
 ) -> Outcome:
-    """Answers what is asked; a refusal is an outcome as well.
+    """Answers a request; a refusal is an outcome as well.
 
-    `seen` is what the agent last saw of the work that is asked about.
+    `seen` is what the agent last saw of the requested work.
     """
     try:
         match ask.kind:

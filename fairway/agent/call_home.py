@@ -1,7 +1,7 @@
-"""An agent calls its hub, and answers what is asked over that one connection for as long as it can.
+"""Keeps one connection from an agent to its hub, and answers requests over it.
 
-The hub cannot reach an agent behind a network address translation, so it is the agent that opens
-the connection. One that ends is opened again, sooner or later as it lasted.
+The hub cannot reach an agent behind NAT, so the agent opens the connection. When the connection
+ends, the agent opens another after a backoff, which is short if the last connection lasted long.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from fairway.streams.requests import PROTOCOL, Ask, Outcome
 
 _log = logging.getLogger(__name__)
 
-_BEAT_SECONDS = 15.0  # between questions whether the hub is there
+_BEAT_SECONDS = 15.0  # between pings to the hub
 _BACK_OFF_SECONDS = 0.5
 _BACK_OFF_SECONDS_MAX = 30.0
-_REFUSED_SECONDS = 300.0  # until a hub that offers no streams, or not to us, is asked again
-_LASTED_SECONDS = 60.0  # a connection that lasted so long was a good one
+_REFUSED_SECONDS = 300.0  # until a hub that refused the stream is asked again
+_LASTED_SECONDS = 60.0  # a connection that lasted this long resets the backoff
 
 
 class Caller:
@@ -44,7 +44,7 @@ class Caller:
         self._agents = agents
         self._clock = clock
         self._limits = limits
-        self._told = ""  # what was last said of a hub that does not answer
+        self._told = ""  # the last message logged, so that none is repeated
 
     async def run(self) -> None:
         back_off = _BACK_OFF_SECONDS
@@ -61,7 +61,7 @@ class Caller:
                 self._tell(f"no stream to the hub: {fault}")
             if self._clock.monotonic() - began >= _LASTED_SECONDS:
                 back_off = _BACK_OFF_SECONDS
-            # Agents that lost one hub at one time come back at many.
+            # Jitter: agents that lost a hub at the same time do not all reconnect at once.
             spread = 0.5 + random.random()  # noqa: S311 - not a secret
             await self._clock.sleep((wait or back_off) * spread)
             back_off = min(2 * back_off, _BACK_OFF_SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""What an agent says of its whole cluster, in the cluster's status: coarse, for people."""
+"""What an agent writes to its cluster's status: a coarse summary, for people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_FREE = ("Bound", "Ready", "Terminating")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFacts:
-    """What an agent says of itself."""
+    """What an agent reports about itself."""
 
     epoch: int
     connected_at: float
@@ -30,7 +30,7 @@ class AgentFacts:
 def totals(
     observation: Observation, requests: Mapping[tuple[str, str], Mapping[str, Quantity]]
 ) -> tuple[Amounts, Amounts]:
-    """What all nodes have for pods, and what nobody uses of those that are ready."""
+    """What is allocatable on all nodes, and what is free on ready nodes."""
     has = _sum(node.allocatable for node in observation.nodes)
     ready = {node.name for node in observation.nodes if node.is_ready}
     free = _sum(node.allocatable for node in observation.nodes if node.is_ready)
@@ -48,7 +48,7 @@ def totals(
 
 
 def agent_part(observation: Observation, *, has: Amounts, free: Amounts) -> JsonObject:
-    """The agent's fields of the status, but for what it says of itself."""
+    """The status fields that the agent owns, except those about the agent itself."""
     return {
         "driverVersion": observation.version,
         "kinds": list(observation.kinds),
@@ -76,7 +76,7 @@ def agent_part(observation: Observation, *, has: Amounts, free: Amounts) -> Json
 
 
 def _offer(key: str, several: Sequence[ElasticPool | ProviderQuota]) -> JsonObject:
-    """Left out where there are none: a hub of an earlier version knows nothing of them."""
+    """Left out when empty: a hub of an earlier version does not know the field."""
     return {key: [to_plain(item) for item in several]} if several else {}
 
 
@@ -95,7 +95,7 @@ def agent_facts(facts: AgentFacts, *, now: float) -> JsonObject:
 
 
 def patch_from(before: Mapping[str, Any], after: JsonObject) -> JsonObject:
-    """A merge patch in which entries of maps that are no more are taken out."""
+    """A merge patch that removes map entries that no longer exist."""
     patch = dict(after)
     for key in ("allocatable", "free", "claims"):
         gone = {name: None for name in before.get(key, {}) if name not in after[key]}
@@ -105,7 +105,7 @@ def patch_from(before: Mapping[str, Any], after: JsonObject) -> JsonObject:
 
 
 def _sum(several: Iterable[Mapping[str, int]]) -> Amounts:
-    """The sum; nodes of one shape share their amounts, so each shape is read once."""
+    """The sum. Nodes of one shape share one mapping, so each shape is read once."""
     shapes: dict[int, tuple[Mapping[str, int], int]] = {}
     for entry in several:
         _, count = shapes.get(id(entry), (entry, 0))

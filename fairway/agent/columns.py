@@ -14,7 +14,7 @@ _LABELS_MOST = 128
 
 
 def columns_of(nodes: Sequence[NodeSeen]) -> NodeColumns:
-    """The nodes of a chunk, which come in order of name."""
+    """The nodes of a chunk as columns; nodes must be sorted by name."""
     sets = sorted({node.taints for node in nodes}, key=repr)
     position = {set_: at for at, set_ in enumerate(sets)}
     has_taints = any(sets)
@@ -30,9 +30,9 @@ def columns_of(nodes: Sequence[NodeSeen]) -> NodeColumns:
 
 
 def _labels(nodes: Sequence[NodeSeen]) -> tuple[LabelColumn, ...]:
-    """A column for each label, but for the host name where it is the node's name, as it should be.
+    """A column for each label, except a host name that equals the node name, as it should.
 
-    Labels past the limit are those that come last by name.
+    Beyond the limit, labels that sort last by name are dropped.
     """
     keys = sorted({key for node in nodes for key in node.labels})
     columns = []

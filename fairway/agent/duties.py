@@ -1,7 +1,7 @@
-"""What an agent is to do next about one work: a pure function of what is wanted and what is seen.
+"""The next action for one work: a pure function of the desired and the observed state.
 
-Only a tombstone removes. A work that vanished from the hub before it ended is put back there, since
-an empty or restored hub must kill nothing. What has ended is left alone.
+Only a tombstone removes a live work. A work that vanished from the hub before it ended is put back
+there, since an empty or restored hub must kill nothing. A work that has ended is not run again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Duty = Literal[
     "Nothing",
     "Apply",
     "Stop",
-    "StopSince",  # it stops by itself, since the hub has been silent for long
+    "StopSince",  # the agent stops it because the hub has been silent too long
     "Remove",
     "Gone",  # confirm that nothing is left
     "PutBack",
@@ -31,18 +31,18 @@ HUB_SILENT = "HubSilent"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkFacts:
-    """All that decides what is to be done about a work."""
+    """Everything that decides the next action for a work."""
 
     kept: Kept
     seen: WorkSeen | None
     is_on_hub: bool
-    is_applied: bool  # as it is now, by this run of the agent
-    is_frozen: bool = False  # one of its conditions says that it is complete
+    is_applied: bool  # in its current form, by this run of the agent
+    is_frozen: bool = False  # its conditions say that it is complete
     silent_seconds: float = 0.0
 
 
 def verdict(work: Work, kept: Kept | None, term: int) -> TermCheck:
-    """Whether a work from the hub is to be carried out; a leader of the past is refused."""
+    """Whether a work from the hub is accepted; a work of an earlier leader is refused."""
     if kept is not None and kept.work.spec == work.spec:
         return "Known"
     if work.spec.term < term:
@@ -53,7 +53,7 @@ def verdict(work: Work, kept: Kept | None, term: int) -> TermCheck:
 
 
 def goes_on(work: Work, kept: Kept | None) -> bool:
-    """Whether a work that has ended has more to do in the same attempt: further tasks."""
+    """Whether an ended work has more to do in the same attempt: its tasks have changed."""
     return (
         kept is not None
         and kept.ended is not None
@@ -64,7 +64,7 @@ def goes_on(work: Work, kept: Kept | None) -> bool:
 
 
 def duty(standing: WorkFacts) -> Duty:
-    """What is to be done next."""
+    """The next action."""
     spec, ended = standing.kept.work.spec, standing.kept.ended
     if not standing.is_on_hub and not spec.tombstone:
         if ended is None:

@@ -1,8 +1,8 @@
-"""What an agent tells of the objects of a work: values that were asked for, and conditions.
+"""What an agent reports about the objects of a work: feedback values and conditions.
 
-Rules are those of the manifests. A rule that cannot be evaluated makes its condition False and says
-why. Conditions of the whole work are joined from those of its objects: one that is False makes the
-whole False, then one that is Unknown; only `Progressing` is the other way round.
+Each manifest brings its own rules. A rule that cannot be evaluated makes its condition False, with
+the error as message. Conditions of the work aggregate those of its objects: False wins over
+Unknown, and Unknown over True; for `Progressing`, True wins over Unknown, and Unknown over False.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VALUE_MOST = 1024
 _VALUES_MOST = 64
 _MESSAGE_MOST = 4096
 
-# Values that are known for a kind, by API version and kind.
+# Well-known feedback values, by API version and kind.
 _WELL_KNOWN: Mapping[tuple[str, str], tuple[FeedbackPath, ...]] = {
     key: tuple(FeedbackPath(name=name, path=path) for name, path in paths)
     for key, paths in {
@@ -69,7 +69,7 @@ _WELL_KNOWN: Mapping[tuple[str, str], tuple[FeedbackPath, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """All that is told of the objects of a work."""
+    """Everything that is reported about the objects of a work."""
 
     manifests: tuple[ManifestStatus, ...] = ()
     conditions: tuple[Condition, ...] = ()
@@ -83,7 +83,7 @@ class Feedback:
         )
 
     def by_rules(self) -> tuple[object, ...]:
-        """What rules alone made; a change of it is worth telling at once."""
+        """What comes from rules only; a change is reported at once."""
         own = ("Applied", "Available")
         return (
             tuple(
@@ -104,7 +104,7 @@ def has_rules(work: Work) -> bool:
 
 
 def feedback_of(work: Work, seen: WorkSeen | None, before: Feedback, *, now: float) -> Feedback:
-    """What is to be told of the objects of a work; conditions that hold on keep their time."""
+    """The feedback for a work; a condition with an unchanged status keeps its transition time."""
     moment = datetime.fromtimestamp(now, UTC).replace(microsecond=0)
     known = {manifest.position: manifest for manifest in before.manifests}
     objects = seen.objects_of(work.spec.manifests) if seen is not None else {}
@@ -205,7 +205,7 @@ def _is_true(expression: str, body: JsonObject) -> bool:
 
 
 def _well_known(condition: str, body: JsonObject) -> bool | None:
-    """Whether an object is complete, in whatever way; None where nothing is known of that."""
+    """Whether an object is complete, succeeded or failed; None if the rule or kind is unknown."""
     key = (text(body, "apiVersion"), text(body, "kind"))
     if condition != COMPLETE:
         return None
@@ -284,7 +284,7 @@ _JOINED_REASONS: Mapping[tuple[str, str], str] = {
 
 
 def _lasting(now: Iterable[Condition], before: Sequence[Condition]) -> tuple[Condition, ...]:
-    """Conditions with the time of their last change."""
+    """Conditions with the time of their last transition."""
     known = {condition.type: condition for condition in before}
     return tuple(
         msgspec.structs.replace(

@@ -1,7 +1,7 @@
-"""Runs an agent for each cluster that is looked after from this process.
+"""Runs an agent for each cluster that this process manages.
 
-Agents come and go with their clusters. One whose driver's settings changed begins anew with a new
-driver; so does one that broke, after a while. None of that stops what runs for works.
+Agents start and stop with their clusters. An agent whose driver settings changed restarts with a
+new driver; an agent that failed restarts after a delay. No restart stops the pods of works.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 5.0
 
-# Makes the agent of a cluster; None for one that is looked after elsewhere.
+# Makes the agent of a cluster; None if the cluster is managed elsewhere.
 MakeAgent = Callable[[Cluster, AgentSettings], Agent | None]
 
 
 @dataclass(slots=True, kw_only=True)
 class _Running:
-    """An agent at work, and what of its cluster it was made from."""
+    """A running agent, and the cluster settings it was made from."""
 
     made_from: object
     agent: Agent
@@ -52,9 +52,9 @@ class Agents:
         removed: Callable[[str], None] = lambda _: None,
         only: str = "",
     ) -> None:
-        """`removed` is told of clusters that are no more, once their agents have ended.
+        """`removed` is called for each deleted cluster, once its agent has ended.
 
-        Of one cluster `only`, no other is asked for, since nothing else may be read.
+        With `only`, just that cluster is watched, since the agent may read no other.
         """
         self._make = make
         self._removed = removed
@@ -126,7 +126,7 @@ class Agents:
         return None
 
     def _ended(self, name: str) -> None:
-        """An agent that ended by itself begins anew after a while."""
+        """Restarts an agent that ended by itself, after a delay."""
         if name in self._running:
             self._loop.mark_at(name, self._clock.now() + _AGAIN_SECONDS)
 
@@ -138,12 +138,12 @@ class Agents:
     async def _end(self, name: str) -> None:
         running = self._running.pop(name)
         running.task.cancel()
-        await asyncio.wait((running.task,))  # so that a cancellation of our own is not lost
+        await asyncio.wait((running.task,))  # unlike `await task`, keeps our own cancellation
         self._tell_why(name, running.task)
 
 
 def _made_from(cluster: Cluster) -> object:
-    """What of a cluster makes its driver; with a change of it, the agent begins anew."""
+    """The cluster settings that its driver is made from; when they change, the agent restarts."""
     spec = cluster.spec
     return (
         cluster.metadata.uid,

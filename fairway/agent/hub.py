@@ -1,6 +1,6 @@
-"""All that an agent writes on its hub: heartbeats, reports, statuses, and works it puts back.
+"""Everything an agent writes to its hub: heartbeats, reports, statuses, and works it puts back.
 
-Each call that the hub answers is a sign of life; the agent counts the hub's silence from the last.
+Each call that the hub answers is a sign of life; the hub's silence is counted from the last one.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 
 _NOT_CUT_OFF = {"annotations": {CUT_OFF: None}}
-_LEASE_PERIODS = 4  # heartbeats for which a lease lasts
+_LEASE_PERIODS = 4  # the duration of a lease, in heartbeats
 
 
 class Hub:
-    """The hub, as one cluster's agent writes to it."""
+    """The hub, as the agent of one cluster writes to it."""
 
     def __init__(
         self,
@@ -48,17 +48,17 @@ class Hub:
         epoch: int,
         heard_at: float | None = None,
     ) -> None:
-        """`heard_at` is when the hub answered an earlier run of the agent, where that is known."""
+        """`heard_at` is when the hub last answered an earlier run of the agent, if known."""
         self.store = store
         self.cluster = cluster
         self.namespace = work_namespace(cluster)
         self.heard_at = clock.now() if heard_at is None else heard_at
-        # Counted apart from the time of day, which may be set: works are stopped by this.
+        # Monotonic, since the wall clock may be set: works are stopped by this.
         self._silent_since = clock.monotonic() - max(0.0, clock.now() - self.heard_at)
         self._has_called = False
         self._clock = clock
         self._epoch = epoch
-        # A hub of an earlier version leaves out what it does not know, rather than hear nothing.
+        # A hub of an earlier version ignores fields it does not know instead of refusing the write.
         self._write = Write(
             user=f"system:fairway:agent:{cluster}",
             manager="fairway-agent",
@@ -69,11 +69,11 @@ class Hub:
         self._may_be_cut_off = True  # an earlier run may have said so
 
     def silent_seconds(self) -> float:
-        """How long the hub has not answered; an agent that starts asks before it counts."""
+        """How long the hub has not answered; zero until the agent has called it once."""
         return self._clock.monotonic() - self._silent_since if self._has_called else 0.0
 
     def silent_at(self, seconds: float) -> float:
-        """When the hub will not have answered for so long, if it stays silent."""
+        """When the hub will have been silent for `seconds`, if it does not answer before."""
         return self._clock.now() + seconds - self.silent_seconds()
 
     async def _heard(self, call: Awaitable[T]) -> T:
@@ -86,7 +86,7 @@ class Hub:
         self._silent_since = self._clock.monotonic()
 
     async def beat(self, period_seconds: float) -> None:
-        """Says that the agent lives."""
+        """Sends a heartbeat: renews the agent's lease."""
         spec = {
             "holderIdentity": f"{self.cluster}/{self._epoch}",
             "leaseDurationSeconds": max(1, round(_LEASE_PERIODS * period_seconds)),
@@ -110,11 +110,11 @@ class Hub:
             self._has_called = True
 
     async def tell_cut_off(self) -> None:
-        """Says that the agent lives and does not reach its cluster: no heartbeat, and no silence.
+        """Reports that the agent runs but cannot reach its cluster; the lease is not renewed.
 
-        By the heartbeats that fail to come, the hub counts the cluster as silent. By this word it
-        knows that nobody stops what runs there, whatever was agreed on, and goes on waiting. It is
-        said once: what says nothing new is not written.
+        Without heartbeats, the hub counts the cluster as silent. From this annotation it knows that
+        nothing stops what runs there, whatever was agreed on, and it goes on waiting. Repeating it
+        changes nothing, so the hub stores it only once.
         """
         self._may_be_cut_off = True
         patch = Patch(type="merge", body={"metadata": {"annotations": {CUT_OFF: "true"}}})
@@ -125,29 +125,29 @@ class Hub:
                 )
             )
         except NotFound:
-            self._hear()  # it has never beaten: nothing of ours runs there
+            self._hear()  # there never was a heartbeat: nothing of ours runs there
         finally:
             self._has_called = True
 
     async def _create(self, kind: ResourceKey, body: JsonObject) -> Stored:
-        """Makes an object in the cluster's namespace, and that if need be."""
+        """Creates an object in the cluster's namespace, and the namespace if it is missing."""
         try:
             return await self._heard(
                 self.store.create(kind, body, namespace=self.namespace, write=self._write)
             )
         except NotFound:
             stored = await self._heard(self.store.get(CLUSTERS, self.cluster))
-            # With its cluster it goes as well, and all that is in it.
+            # When the cluster is deleted, its namespace and everything in it go as well.
             owner = owner_of(stored.object())
             namespace = {"metadata": {"name": self.namespace, "ownerReferences": [owner]}}
-            with suppress(AlreadyExists):  # another call of ours was faster
+            with suppress(AlreadyExists):  # a concurrent call of this agent was faster
                 await self._heard(self.store.create(NAMESPACES, namespace, write=self._write))
         return await self._heard(
             self.store.create(kind, body, namespace=self.namespace, write=self._write)
         )
 
     async def put_back(self, work: Work) -> None:
-        """Puts a work on the hub that the hub has lost."""
+        """Creates a work on the hub that the hub has lost."""
         metadata = ObjectMeta(
             name=work.metadata.name,
             namespace=self.namespace,
@@ -161,7 +161,7 @@ class Hub:
             return  # it is there again
 
     async def write_report(self, report: ClusterReport) -> None:
-        """Writes a report over the last one of its name."""
+        """Writes a report over the previous one of that name."""
         if not self._has_versions:
             await self._find_reports(report.spec.chunks)
         name = report.metadata.name
@@ -169,22 +169,22 @@ class Hub:
         version = self._versions.get(name)
         try:
             if version is None:
-                # By name, as nobody may make objects of any name who has rights by name.
+                # Apply, not create: rights restricted to names do not permit create.
                 patch = Patch(type="apply", body=body, force=True)
                 stored, _ = await self.store.patch(REPORTS, name, patch, write=self._write)
             else:
                 body["metadata"]["resourceVersion"] = version
                 stored = await self.store.update(REPORTS, body, write=self._write)
         except (Conflict, NotFound):
-            self._has_versions = False  # somebody else wrote or removed it
+            self._has_versions = False  # something else wrote or removed it
             raise
         self._hear()
         self._versions[name] = version_of(stored)
 
     async def _find_reports(self, chunks: int) -> None:
-        """Which reports there are, from earlier runs; those of chunks that are no more go.
+        """Finds reports of earlier runs, and deletes those of chunks that no longer exist.
 
-        Each is asked for by its name, since that is all that an agent far from its hub may do.
+        Each report is read by name, since an agent outside the hub may not list reports.
         """
         self._versions.clear()
         chunk = 0
@@ -193,13 +193,13 @@ class Hub:
         self._has_versions = True
 
     async def _find_chunk(self, chunk: int, *, is_used: bool) -> bool:
-        """Whether there is a report on a chunk; one that is of no use any more is removed."""
+        """Whether there is a report of a chunk; reports of an unused chunk are deleted."""
         is_there = False
         for is_difference in (False, True):
             name = report_name(self.cluster, chunk, is_difference=is_difference)
             try:
                 stored = await self._heard(self.store.get(REPORTS, name))
-            except (NotFound, Forbidden):  # past those that it may have, there are none
+            except (NotFound, Forbidden):  # beyond the names that the agent may read, none exist
                 continue
             is_there = True
             if is_used:
@@ -209,7 +209,7 @@ class Hub:
         return is_there
 
     async def write_work_status(self, name: str, status: WorkStatus) -> None:
-        """Replaces the status of a work; one that is not there any more needs none."""
+        """Replaces the status of a work; does nothing if the work is gone."""
         patch = Patch(
             type="json", body=[{"op": "add", "path": "/status", "value": to_plain(status)}]
         )
@@ -228,7 +228,7 @@ class Hub:
             return
 
     async def write_cluster_status(self, status: JsonObject) -> None:
-        """Changes those fields of the cluster's status that are the agent's."""
+        """Changes the fields of the cluster's status that the agent owns."""
         patch = Patch(type="merge", body={"status": status})
         try:
             await self._heard(

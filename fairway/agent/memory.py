@@ -1,11 +1,11 @@
-"""What an agent remembers on its own disk: each work it has accepted, how it ended, the highest
-term it has seen, and how often it was started.
+"""What an agent keeps on its own disk.
 
-So it keeps to the last desired state when it starts without its hub, refuses a leader of the past,
-and never runs again what has ended. It is one log that is only added to, and written anew once more
-than half of it is past; a line that was not written whole is as if it had never been.
+It keeps each accepted work, how it ended, the highest term seen, and the number of its starts. So
+an agent that starts without its hub keeps to the last desired state, refuses works of an earlier
+leader, and never reruns what has ended. Memory is one append-only log, rewritten once more than
+half of it is obsolete. A line that was not written completely is ignored.
 
-Who remembers waits until it is on disk. Many lines share one write.
+Callers wait until their lines are on disk. Many lines share one write.
 """
 
 from __future__ import annotations
@@ -29,51 +29,54 @@ from fairway.api.work import Work, WorkStatus
 _log = logging.getLogger(__name__)
 
 _FILE = "works.log"
-_SPARE_BYTES = 1 << 20  # the log may be this much longer than what it says
+_SPARE_BYTES = 1 << 20  # how much obsolete content never causes a rewrite
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A work as the agent carries it out."""
+    """A work as the agent accepted it."""
 
     work: Work
-    ended: WorkState | None = None  # how its attempt ended; it is not run again
+    ended: WorkState | None = None  # how its attempt ended; the attempt is not run again
 
 
 class _Line(Part, frozen=True, kw_only=True):
-    """One thing to remember."""
+    """One entry of the log."""
 
     epoch: int | None = None
     term: int | None = None
     mode: str | None = None
     heard: float | None = None
-    work: Any = None  # JSON text when it is written, plain values when it is read
+    work: Any = None  # JSON text when written, plain values when read
     ended: WorkState | None = None
-    resumed: str | None = None  # a work that had ended and goes on
+    resumed: str | None = None  # a work that had ended and runs again
     forgotten: str | None = None
 
 
 class Memory:
-    """An agent's memory in a folder of its own."""
+    """The memory of an agent, in its own folder."""
 
     def __init__(self, folder: Path, *, is_inline: bool = False, is_synced: bool = True) -> None:
-        """`is_inline` writes in the caller's thread, for tests and simulation; `is_synced` waits
-        for the disk itself, which is of no use where all that runs ends with the machine."""
+        """`is_inline` writes in the caller's thread, for tests and simulation.
+
+        `is_synced` calls fsync, which is of no use where everything that runs ends with the
+        machine.
+        """
         self.epoch = 0
         self.term = 0
-        self.mode = ""  # of the cluster, as the hub last said it
-        self.heard_at: float | None = None  # when the hub last answered, where that matters
+        self.mode = ""  # of the cluster, as last read from the hub
+        self.heard_at: float | None = None  # when the hub last answered, if a work depends on it
         self.works: dict[str, Kept] = {}
         self._path = folder / _FILE
         self._is_inline = is_inline
         self._is_synced = is_synced
         self._sizes: dict[str, int] = {}
         self._size = 0
-        self._is_torn = False  # an entry could not be written to its end
+        self._is_torn = False  # a line may be written only in part
         self._lines: list[bytes] = []
         self._writing: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Reads what was remembered, and begins a new epoch."""
+        """Reads the log and begins a new epoch."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self._path.exists():
             for raw in self._path.read_bytes().splitlines():
@@ -91,14 +94,16 @@ class Memory:
             await self._remember(_Line(mode=mode))
 
     async def hear(self, moment: float) -> None:
-        """The hub has answered. That is remembered while some work is to end in its silence, so
-        that a restart does not begin to count anew."""
+        """Records when the hub answered, if a work is to stop when the hub is silent.
+
+        A restart must not reset that count.
+        """
         if any(work.work.spec.stop_when_silent_seconds is not None for work in self.works.values()):
             self.heard_at = moment
             await self._remember(_Line(heard=moment))
 
     async def keep(self, work: Work, *, goes_on: bool = False) -> None:
-        """Accepts a work; one that has ended stays so, unless it goes on or has a new attempt."""
+        """Accepts a work; an ended work stays ended unless it goes on or has a new attempt."""
         name = work.metadata.name
         work = replace(work, status=WorkStatus())
         before = self.works.get(name)
@@ -114,7 +119,7 @@ class Memory:
         try:
             await self._remember(*lines)
         except OSError:
-            # What is not on the disk was not accepted, and is offered again.
+            # A work that is not on disk is not accepted, and is offered again.
             if before is None:
                 self.works.pop(name, None)
             else:
@@ -122,12 +127,12 @@ class Memory:
             raise
 
     async def end(self, name: str, state: WorkState) -> None:
-        """A work has ended; its attempt is over for good."""
+        """Records that a work has ended; its attempt is over for good."""
         self.works[name] = replace(self.works[name], ended=state)
         await self._remember(_Line(ended=state))
 
     async def forget(self, name: str) -> None:
-        """Nothing is left of a work, here or on the hub."""
+        """Forgets a work of which nothing is left in the cluster or on the hub."""
         if self.works.pop(name, None) is not None:
             self._sizes.pop(name, None)
             await self._remember(_Line(forgotten=name))
@@ -162,7 +167,7 @@ class Memory:
             self._rewrite()
             return
         data = b"".join(line + b"\n" for line in lines)
-        self._is_torn = True  # until it is whole: half a line would spoil the next one
+        self._is_torn = True  # until it is whole: half a line would corrupt the next one
         with self._path.open("ab") as file:
             file.write(data)
             self._sync(file.fileno())
@@ -170,7 +175,7 @@ class Memory:
         self._size += len(data)
 
     def _rewrite(self) -> None:
-        """The log anew, with what counts alone; the old one stays until the new one is whole."""
+        """Rewrites the log with live entries only; the old log stays until the new one is whole."""
         data = b"".join(encode(line) + b"\n" for line in self._everything())
         fresh = self._path.with_suffix(".new")
         fresh.touch(mode=0o600)  # works may hold secrets

@@ -1,7 +1,7 @@
 """The pods of a work by name, a page at a time.
 
-A work may have thousands of pods. Whoever asks gets how many are in which phase, all of them, and
-as many of the pods as are wanted, in the order of their names as people count: 2 before 10.
+A work may have thousands of pods. A page has the number of pods in each phase, over all pods, and
+the requested number of pods in natural order of their names: 2 before 10.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _NUMBERS = re.compile(r"(\d+)")
 
 
 class PodPage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Some of the pods of a work, and how many there are of each sort."""
+    """Some pods of a work, and how many of its pods are in each phase."""
 
     pods: tuple[PodSeen, ...]
-    phases: dict[str, int]  # of all pods, those on other pages as well
+    phases: dict[str, int]  # of all pods, on all pages
     more: bool = False  # whether there are pods after these
 
 
 def page_of(pods: Sequence[PodSeen], *, after: str = "", most: int = 0) -> PodPage:
-    """Pods after one of a name, which may be gone by now; without a name, the first."""
+    """Pods after the pod named `after`, which may be gone by now; the first pods without a name."""
     ordered = sorted(pods, key=lambda pod: _order(pod.name))
     rest = [pod for pod in ordered if not after or _order(pod.name) > _order(after)]
     count = min(most or _MOST, _MOST)
@@ -41,6 +41,6 @@ def page_of(pods: Sequence[PodSeen], *, after: str = "", most: int = 0) -> PodPa
 
 
 def _order(name: str) -> tuple[tuple[str, ...], tuple[int, ...], str]:
-    """Names that differ in numbers alone are in the order of the numbers."""
+    """Sorts names that differ only in numbers by those numbers."""
     parts = _NUMBERS.split(name)
     return tuple(parts[::2]), tuple(int(part) for part in parts[1::2]), name

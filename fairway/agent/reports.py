@@ -1,8 +1,8 @@
-"""What an agent reports: its cluster in chunks, whole or as what changed since the last whole one.
+"""Reports of a cluster, in chunks: whole, or as the difference from the last whole report.
 
-Each node keeps its chunk as long as it is there, so that a node that comes moves no others. What
-changed is gathered as it is seen, so a report costs what changed. A chunk is told whole again once
-the differences told since have cost as much: then both together cost at most twice the least.
+A node keeps its chunk while it exists, so a new node moves no other. Changes are collected as they
+are seen, so a report costs what changed. A chunk is reported whole again once the differences since
+have cost as much as a whole report: both together then cost at most twice the least.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from fairway.api.report import (
 )
 from fairway.api.report_changes import difference
 
-# What one pod of a work's pod set takes, by the cluster's names.
+# What one pod of a work's pod set requests, by the cluster's resource names.
 Requests = Callable[[str, str], Mapping[str, Quantity]]
 
 _NODES_MOST = 2000
 _WORKS_MOST = 4000  # in one chunk
 _FAULT_MOST = 1024
-_CHEAP = 64  # entries of differences that are never worth a whole report
+_CHEAP = 64  # so few entries of differences never cause a whole report
 
 
 @dataclass(slots=True, kw_only=True)
 class _Chunk:
-    """One part of the cluster as it is now, and as it was last told whole."""
+    """One part of the cluster as it is now, and as last reported whole."""
 
     nodes: dict[str, NodeSeen] = field(default_factory=dict)
     columns: NodeColumns = field(default_factory=NodeColumns)
@@ -49,7 +49,7 @@ class _Chunk:
     changed: dict[str, None] = field(default_factory=dict)  # works, since the last whole report
     whole: ClusterReport | None = None
     columns_then: NodeColumns | None = None
-    spent: int = 0  # entries told in differences since
+    spent: int = 0  # entries reported in differences since
     is_dirty: bool = True
 
     def size(self) -> int:
@@ -83,7 +83,7 @@ class Reports:
         states: Mapping[str, WorkState],
         requests: Requests,
     ) -> None:
-        """Takes in what is seen; `changed` are the works that are not as they were."""
+        """Takes an observation; `changed` names the works that have changed."""
         names: Iterable[str] = changed
         if observation.nodes is not self._nodes:
             self._take_nodes(observation.nodes)
@@ -110,7 +110,7 @@ class Reports:
             self._chunks[0].is_dirty = True
 
     def next(self, now: float) -> ClusterReport | None:
-        """A report to be written now; None where all is told."""
+        """The next report to write; None if everything is reported."""
         for number, chunk in enumerate(self._chunks):
             if chunk.is_dirty:
                 chunk.is_dirty = False
@@ -119,22 +119,22 @@ class Reports:
         return None
 
     def written(self, report: ClusterReport) -> None:
-        """A report is on the hub."""
+        """Records that a report is on the hub."""
         if report.spec.since_sequence is None and report.spec.chunks == len(self._chunks):
             self._chunks[report.spec.chunk].whole = report
 
     def unwritten(self, report: ClusterReport) -> None:
-        """Nobody knows whether a report is on the hub; its chunk is told again, whole."""
+        """Marks a chunk to be reported whole: its report may or may not be on the hub."""
         if report.spec.chunk < len(self._chunks):
             chunk = self._chunks[report.spec.chunk]
             chunk.whole, chunk.is_dirty = None, True
 
     def tell_all(self) -> None:
-        """All is told again, whole: the hub may have lost what it was told."""
+        """Marks every chunk to be reported whole: the hub may have lost its reports."""
         for chunk in self._chunks:
             chunk.whole, chunk.is_dirty = None, True
 
-    # Taking in.
+    # Taking observations.
 
     def _take_nodes(self, nodes: tuple[NodeSeen, ...]) -> None:
         self._nodes = nodes
@@ -161,7 +161,7 @@ class Reports:
         return len(self._chunks) - 1
 
     def _grow(self, count: int) -> None:
-        """More chunks: which state is told in which changes, so all are told whole."""
+        """Adds chunks. States move between chunks, so every chunk is reported whole."""
         states = {name: state for chunk in self._chunks for name, state in chunk.states.items()}
         self._chunks.extend(_Chunk() for _ in range(count - len(self._chunks)))
         for chunk in self._chunks:
@@ -227,10 +227,10 @@ class Reports:
             for number, by_set in counts.items()
         }
 
-    # Telling.
+    # Making reports.
 
     def _difference(self, number: int, chunk: _Chunk, now: float) -> ClusterReport | None:
-        """What changed since the last whole report; None where a whole one should be told."""
+        """What changed since the last whole report; None if a whole report is due."""
         if chunk.whole is None or chunk.spent > chunk.size() + _CHEAP:
             return None
         if chunk.columns is chunk.columns_then:
@@ -247,7 +247,7 @@ class Reports:
     def _changes(
         self, number: int, chunk: _Chunk, whole: ClusterReport, now: float
     ) -> ClusterReport | None:
-        """The difference where all nodes are as they were."""
+        """The difference if no node has changed."""
         spec = whole.spec
         if {pool.name for pool in spec.pools} - {pool.name for pool in self._pools} and number == 0:
             return None
@@ -263,7 +263,7 @@ class Reports:
                 seen_at=_moment(now),
                 works=tuple(pods for name in names for pods in chunk.works.get(name, ())),
                 states=tuple(chunk.states[name] for name in names if name in chunk.states),
-                # What lost its pods or its state is told as removed, and then what is left of it.
+                # A work that lost its pods or its state is reported as removed, with what is left.
                 removed_works=tuple(
                     name for name in names if name not in chunk.works or name not in chunk.states
                 ),
@@ -276,7 +276,7 @@ class Reports:
     def _whole(self, number: int, chunk: _Chunk, now: float) -> ClusterReport:
         chunk.changed.clear()
         chunk.spent = 0
-        chunk.whole = None  # until it is written
+        chunk.whole = None  # until the report is written
         chunk.columns_then = chunk.columns
         return self._report(number, chunk, now)
 

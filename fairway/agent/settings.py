@@ -1,4 +1,4 @@
-"""How an agent behaves, as its fleet and whoever runs it say."""
+"""Settings of an agent, from its fleet and from the process that runs it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class AgentSettings:
 
     heartbeat_seconds: float = 10.0
     deletions_per_second: float = 10.0
-    report_seconds: float = 0.05  # at most one report in that time; looks wait no longer either
-    lasting_seconds: float = 30.0  # states that last so long are told in the work's own status
-    cluster_seconds: float = 5.0  # at most one change of the cluster's status in that time
-    drift_seconds: float = 240.0  # after which a work is applied again, whatever happened to it
-    retry_seconds: float = 1.0  # after the driver failed; each next failure doubles it
+    report_seconds: float = 0.05  # between reports; also the longest pause between looks
+    lasting_seconds: float = 30.0  # a state that lasts this long is written to the work's status
+    cluster_seconds: float = 5.0  # between writes of the cluster's status
+    drift_seconds: float = 240.0  # after which a work is applied again, whether it drifted or not
+    retry_seconds: float = 1.0  # after the driver failed; doubles with each further failure
     retry_seconds_max: float = 60.0
-    width: int = 16  # works that are touched at a time
+    width: int = 16  # works that are reconciled concurrently
 
     @classmethod
     def of(cls, health: Health) -> AgentSettings:
@@ -30,19 +30,19 @@ class AgentSettings:
         )
 
 
-# Who waits for just as long as they were told finds one, however the sums were rounded.
+# A caller that waits exactly as long as `take` said then gets one, despite rounding.
 _ALMOST_ONE = 1.0 - 1e-6
 
 
 class Rate:
-    """So many a second, and no more than one second's worth at once."""
+    """A token bucket: a rate per second, with a burst of one second's worth."""
 
     def __init__(self) -> None:
         self._left = 0.0
         self._at: float | None = None
 
     def take(self, per_second: float, now: float) -> float:
-        """Takes one; else says after how many seconds there may be one."""
+        """Takes one and returns 0; otherwise returns the seconds until one is available."""
         since = now - self._at if self._at is not None else 1.0
         most = max(1.0, per_second)
         self._left = min(most, self._left + max(0.0, since) * per_second)

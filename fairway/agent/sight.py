@@ -1,7 +1,7 @@
-"""What an agent last saw of its cluster, and whether that is news of a work it has touched.
+"""What an agent last saw of its cluster, and whether it saw a work since it last touched it.
 
-A look that began before something was done says nothing of what came of it. So each look has a
-number, and what is touched waits for a look that began later.
+A look that began before an action does not show its effect. So each look has a number, and a work
+that was touched waits for a look that began later.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ class Sight:
         self._touched: dict[str, int] = {}
 
     def begin(self) -> int:
-        """A look begins."""
+        """Begins a look and returns its number."""
         self._begun += 1
         return self._begun
 
     def take(self, observation: Observation, number: int) -> list[str]:
-        """A look is done; the works that are not as they were, or are looked at for the first
-        time since they were touched."""
+        """Ends a look; returns works that changed, or are first seen since they were touched."""
         before = self.observation.works if self.observation is not None else {}
         self.observation, self._number = observation, number
         works = observation.works
@@ -40,12 +39,12 @@ class Sight:
         return list(dict.fromkeys((*changed, *fresh)))
 
     def touch(self, name: str) -> None:
-        """Something was done about a work."""
+        """Records that something was done to a work."""
         self._touched[name] = self._begun
         self.wanted.mark()
 
     def is_fresh(self, name: str) -> bool:
-        """Whether the last look says what came of all that was done about a work."""
+        """Whether the last look shows the effect of everything done to a work."""
         return self.observation is not None and name not in self._touched
 
     def work(self, name: str) -> WorkSeen | None:

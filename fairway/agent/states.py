@@ -1,7 +1,8 @@
-"""Where a work is in its life, from what its driver sees of it.
+"""The state of a work, from what its driver sees of it.
 
-Readiness lasts: a gang whose pods were all ready once runs until it ends, though a pod be started
-again. Of several failed pods the first to fail tells the cause; the others often follow from it.
+Readiness lasts: a gang whose pods were all ready once is running until it ends, even if a pod
+restarts. Of several failed pods, the first to fail shows the cause; the others often follow from
+it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _CODE_MOST = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What an agent has said of a work so far, and what its driver last refused."""
+    """The last state of a work that the agent reported, and the last fault of its driver."""
 
     state: WorkState | None = None
     fault: str = ""
@@ -45,7 +46,7 @@ def state_of(
     spec, name = kept.work.spec, kept.work.metadata.name
     earlier = [pod.attempt for pod in seen.pods if pod.attempt < spec.attempt] if seen else []
     if earlier and seen is not None:
-        # The pods of an earlier attempt must be gone before anything else can be said.
+        # The pods of an earlier attempt must be gone before anything else is reported.
         left = _pod_sets(seen.pods)
         return WorkState(work=name, attempt=max(earlier), phase="Stopping", pods=left)
     pods = tuple(pod for pod in seen.pods if pod.attempt == spec.attempt) if seen else ()
@@ -87,7 +88,7 @@ def _running(
     find_kind: FindKind,
     now: float,
 ) -> WorkState:
-    """The state of a work that is to run, or to hold its place."""
+    """The state of a work that is to run or to reserve its place."""
     spec = kept.work.spec
     state = WorkState(work=kept.work.metadata.name, attempt=spec.attempt, phase="Pending")
     if seen is None:
@@ -105,7 +106,7 @@ def _running(
         failed_tasks=lost,
     )
     if state.ready_at is not None and not (pods or seen.objects or seen.faults):
-        # Somebody took away what ran; it is for the hub to decide whether it runs again.
+        # What ran was removed from outside; the hub decides whether it runs again.
         message = "its objects were removed in the cluster"
         finished = _moment(now)
         return replace(
@@ -124,7 +125,7 @@ _Part = tuple[Kind, JsonObject, Observed]
 
 
 def _parts(spec: WorkSpec, seen: WorkSeen, find_kind: FindKind) -> Iterator[_Part]:
-    """The objects that run something, with what their status says."""
+    """The objects that run pods, with what their kind reads from their status."""
     objects = seen.objects_of(spec.manifests)
     for position, manifest in enumerate(spec.manifests):
         body = objects.get(position)
@@ -140,9 +141,9 @@ def _end(
     spec: WorkSpec,
     now: float,
 ) -> WorkState | None:
-    """The state of a work that is over, by the rules of its kinds; None for one that is not.
+    """The final state of a work, by the rules of its kinds; None if the work is not over.
 
-    Tasks stand for themselves: all of them are tried, whatever becomes of others.
+    Tasks are independent: all of them are tried, even if others fail.
     """
     is_whole = len(parts) == _expected_parts(spec, parts)
     failed = [said for _, _, said in parts if said.phase == "Failed"]
@@ -170,7 +171,7 @@ def _end(
 
 
 def _expected_parts(spec: WorkSpec, parts: Sequence[_Part]) -> int:
-    """How many objects must be over: all of the kinds that are seen to run."""
+    """How many objects must be over: all manifests of the kinds that are seen to run."""
     kinds = {(body.get("apiVersion"), body.get("kind")) for _, body, _ in parts}
     return sum(
         (manifest.object.get("apiVersion"), manifest.object.get("kind")) in kinds
@@ -180,12 +181,12 @@ def _expected_parts(spec: WorkSpec, parts: Sequence[_Part]) -> int:
 
 
 def _is_ready(parts: Sequence[_Part], pods: Sequence[PodSeen], spec: WorkSpec) -> bool:
-    """All pods of a gang, one of anything else."""
+    """Whether a work is ready: all pods of a gang, one pod of anything else."""
     if not parts:
         return False
     ready = sum(pod.phase in ("Ready", "Succeeded") for pod in pods)
     if not pods:
-        # A driver may not see the pods of every kind; then the object's own word counts.
+        # A driver may not see the pods of every kind; then the status of the object counts.
         return all(said.phase == "Running" for _, _, said in parts)
     is_gang = not spec.tasks and all(kind.mode(body) == "Gang" for kind, body, _ in parts)
     wanted = sum(pod_set.count for pod_set in spec.pod_sets) or len(pods)
@@ -193,7 +194,7 @@ def _is_ready(parts: Sequence[_Part], pods: Sequence[PodSeen], spec: WorkSpec) -
 
 
 def _worst(pods: Sequence[PodSeen]) -> PodSeen | None:
-    """The pod that tells why: the first that failed, and of several one that says more."""
+    """The pod that explains a failure: the first to fail; on a tie, the one with more details."""
     failed = [pod for pod in pods if pod.phase == "Failed"]
     return min(
         failed,
@@ -210,7 +211,7 @@ def _worst(pods: Sequence[PodSeen]) -> PodSeen | None:
 def _with_trouble(
     state: WorkState, pods: Sequence[PodSeen], seen: WorkSeen | None, told_state: Told
 ) -> WorkState:
-    """A state with what keeps the work from getting on."""
+    """The state, with the reason why the work makes no progress."""
     if told_state.fault:
         return replace(state, reason="DriverFault", message=_text(told_state.fault))
     if seen is not None and seen.faults:
@@ -260,7 +261,7 @@ def _pod_set(name: str, pods: Sequence[PodSeen]) -> PodSetStatus:
 
 
 def _revisions(pods: Sequence[PodSeen]) -> tuple[RevisionPods, ...]:
-    """Pods by the mark that they carry; the latest few marks by name, if there are very many."""
+    """Live pods by revision mark; only the first marks by name, if there are too many."""
     live = [pod for pod in pods if pod.revision and pod.phase in _LIVE]
     marks = sorted({pod.revision for pod in live})[:_REVISIONS_MOST]
     return tuple(
@@ -274,12 +275,12 @@ def _revisions(pods: Sequence[PodSeen]) -> tuple[RevisionPods, ...]:
 
 
 def gone_state(kept: Kept) -> WorkState:
-    """The state of a work of which nothing is left."""
+    """The state of a work that has nothing left in the cluster."""
     return WorkState(work=kept.work.metadata.name, attempt=kept.work.spec.attempt, phase="Gone")
 
 
 def silenced_state(kept: Kept, *, seconds: float, now: float) -> WorkState:
-    """The state of a work that its agent stopped by itself."""
+    """The state of a work that its agent stopped because the hub was silent."""
     return WorkState(
         work=kept.work.metadata.name,
         attempt=kept.work.spec.attempt,
@@ -299,5 +300,5 @@ def _text(said: str) -> str:
 
 
 def _code(said: str) -> str:
-    """A code as the cluster gave it, without what codes cannot hold."""
+    """A code from the cluster, without characters that codes cannot have."""
     return "".join(name for name in said if name.isascii() and name.isalnum())[:_CODE_MOST]

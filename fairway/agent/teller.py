@@ -1,8 +1,7 @@
-"""What an agent tells its hub: states of works and capacity in reports, and statuses that last.
+"""What an agent reports to its hub: work states and capacity in reports, and statuses of works.
 
-States go up in reports at once. The status of a work itself is written when its state has lasted,
-or when it failed, or when a rule of its manifests has something new to say: a work that passes
-quickly costs no such write.
+States are reported at once. The status of a work is written only when its state has lasted, when it
+failed, or when the result of a rule of its manifests changed: a short work costs no such write.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from fairway.api.work import Work, WorkStatus
 from fairway.clock import Clock
 from fairway.loops import Alarm, Loop
 
-REFUSED = "Accepted"  # the condition that says whether the agent takes the hub's word
+REFUSED = "Accepted"  # the condition that says whether the agent accepts the hub's version
 _ENDED = ("Succeeded", "Failed")
 
 
 class _Asked(NamedTuple):
-    """What the state of a work hangs on; where all are the same values, so is the state."""
+    """What the state of a work depends on; if all are the same objects, so is the state."""
 
     kept: Kept
     seen: WorkSeen | None
@@ -43,7 +42,7 @@ class _Asked(NamedTuple):
 
 
 class Teller:
-    """Keeps the states of works, and writes what is worth it."""
+    """Keeps the states of works, and decides which to write."""
 
     def __init__(
         self,
@@ -65,18 +64,18 @@ class Teller:
         self._hub = hub
         self._find_kind = find_kind
         self._clock = clock
-        # What the state of a work was last worked out from, and what it was.
+        # The inputs that the state of a work was last computed from, and that state.
         self._known: dict[str, tuple[_Asked, WorkState]] = {}
         self._since: dict[str, float] = {}
         self._faults: dict[str, str] = {}
-        self._refused: dict[str, tuple[str, int]] = {}  # why, and which generation
+        self._refused: dict[str, tuple[str, int]] = {}  # reason and generation
         self._feedback: dict[str, Feedback] = {}
         self._offered: dict[str, Work] = {}
         self._told: dict[str, WorkStatus] = {}
         self._requests: dict[str, tuple[Work, dict[str, Mapping[str, Quantity]]]] = {}
 
     def offer(self, name: str, work: Work | None) -> None:
-        """What the hub has of a work now."""
+        """Takes the work as the hub has it now."""
         if work is None:
             self._offered.pop(name, None)
             self._told.pop(name, None)
@@ -86,7 +85,7 @@ class Teller:
             self._told[name] = work.status
 
     def refuse(self, name: str, reason: str) -> None:
-        """The hub's word on a work is not taken; that is told once for each word."""
+        """Reports that a work is refused, once for each reason and generation."""
         generation = self._offered[name].metadata.generation
         if self._refused.get(name) != (reason, generation):
             self._refused[name] = (reason, generation)
@@ -96,7 +95,7 @@ class Teller:
         self._refused.pop(name, None)
 
     def fault(self, name: str, message: str) -> None:
-        """What the driver last refused to do about a work; nothing if it did it."""
+        """Records the last fault of the driver with a work; an empty message clears it."""
         if message:
             self._faults[name] = message
         else:
@@ -107,8 +106,10 @@ class Teller:
         return feedback is not None and feedback.is_complete
 
     def look(self, names: Iterable[str]) -> list[str]:
-        """Takes in how works are now; those that have just ended, which must be remembered
-        before it is told."""
+        """Updates the states of works; returns those that have just ended.
+
+        An end must be remembered before it is reported.
+        """
         ended = []
         changed = []
         for name in names:
@@ -130,7 +131,7 @@ class Teller:
         return ended
 
     def ending(self, name: str) -> WorkState | None:
-        """How a work has ended, if it has and that is not remembered yet."""
+        """How a work has ended, if it has ended and that is not remembered yet."""
         kept = self._memory.works.get(name)
         if kept is None or kept.ended is not None:
             return None
@@ -138,7 +139,7 @@ class Teller:
         return state if state.phase in _ENDED else None
 
     def requests(self, work: str, pod_set: str) -> Mapping[str, Quantity]:
-        """What one pod of a work takes."""
+        """What one pod of a work's pod set requests."""
         kept = self._memory.works.get(work)
         if kept is None:
             return {}
@@ -219,8 +220,10 @@ class Teller:
         return None
 
     def _is_worth(self, name: str, work: Work, state: WorkState) -> bool:
-        """Whether a status is of use: success alone is told in the report, unless people were
-        told something else before."""
+        """Whether to write a status.
+
+        Success is only in the report, unless the work has rules or an earlier status.
+        """
         return state.phase != "Succeeded" or has_rules(work) or self._told[name] != WorkStatus()
 
     def _is_urgent(self, name: str, state: WorkState) -> bool:
@@ -299,5 +302,5 @@ def _moment(seconds: float | None) -> datetime | None:
 
 
 def _whole(moment: datetime | None) -> datetime | None:
-    """To the second, as statuses have it."""
+    """Truncated to the second, as in statuses."""
     return moment.replace(microsecond=0) if moment is not None else None

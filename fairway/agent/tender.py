@@ -1,7 +1,7 @@
-"""Makes the cluster match each work: accepts the hub's word, and does what is to be done next.
+"""Reconciles each work: accepts the hub's version and takes the next action.
 
-One work is tended by one call at a time. What is done is decided anew from what is remembered and
-seen each time (`duties`), so it does not matter how often, or after which crash.
+One call at a time reconciles a work. Each call decides the action from what is remembered and seen
+(`duties`), so repeated calls and crashes in between do no harm.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fairway.clock import Clock
 
 _log = logging.getLogger(__name__)
 
-# What was asked of the driver and has not happened by then is asked again.
+# A stop or removal that has had no effect by then is requested again.
 _PATIENCE_SECONDS = 30.0
 _OVER = ("Succeeded", "Failed")
 
 
 class Tender:
-    """Tends the works of one cluster."""
+    """Reconciles the works of one cluster."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Tender:
     ) -> None:
         self.settings = settings
         self.offered: dict[str, Work] = {}  # what the hub has
-        self.knows_hub = False  # whether all that the hub has is known
+        self.knows_hub = False  # whether all works of the hub are known
         self._memory = memory
         self._sight = sight
         self._driver = driver
@@ -60,25 +60,25 @@ class Tender:
 
     @property
     def may_act(self) -> bool:
-        """Whether the cluster may be touched: not where the fleet only looks on."""
+        """Whether the cluster may be changed: only in mode Manage."""
         return self._memory.mode == "Manage"
 
     def offer(self, name: str, work: Work | None) -> None:
-        """What the hub has of a work now."""
+        """Takes the work as the hub has it now."""
         if work is None:
             self.offered.pop(name, None)
         else:
             self.offered[name] = work
 
     def needs(self, name: str) -> bool:
-        """Whether there is something to do about a work, as far as can be told at a glance."""
+        """Whether a work needs an action, by a cheap check."""
         kept = self._memory.works.get(name)
         if kept is None:
             return name in self.offered or self._sight.work(name) is not None
         return self._duty(name, kept) != "Nothing"
 
     async def tend(self, name: str) -> float | None:
-        """Does what is next about a work; the moment at which to look again, if any."""
+        """Takes the next action for a work; returns when to reconcile it again, if at all."""
         if not self.may_act:
             self._teller.look([name])
             return None
@@ -94,7 +94,7 @@ class Tender:
         if self._sight.observation is not None:
             again_at = await self._do(self._duty(name, kept), name, kept)
         if self._sight.is_fresh(name):
-            self._teller.look([name])  # else the next look tells what came of it, at once
+            self._teller.look([name])  # otherwise the next look shows the effect
         return again_at
 
     async def _accept(self, name: str) -> None:
@@ -128,7 +128,7 @@ class Tender:
                 silent_seconds=self._hub.silent_seconds(),
             )
         )
-        # That nothing is left, or that pods are, is for a look to say that came after the deed.
+        # Only a look that began after the last action shows whether pods or objects are left.
         return "Nothing" if result in ("Gone", "Forget", "Remove") and not is_fresh else result
 
     async def _do(self, what: Duty, name: str, kept: Kept) -> float | None:
@@ -162,7 +162,7 @@ class Tender:
                 return await self._touch(what, name, kept)
 
     async def _touch(self, what: Duty, name: str, kept: Kept) -> float | None:
-        """Lets the driver do something; where it fails, says why and tries again later."""
+        """Has the driver act; if it fails, records why and retries later."""
         work, now = kept.work, self._clock.now()
         try:
             match what:
@@ -191,7 +191,7 @@ class Tender:
         return again_at
 
     def _next_look(self, name: str, kept: Kept) -> float | None:
-        """When time alone may change what is to be done."""
+        """When the next action may change by the passage of time alone."""
         if kept.ended is not None or kept.work.spec.tombstone:
             return None
         moments = []
@@ -203,19 +203,18 @@ class Tender:
         return min(moments, default=None)
 
     def _drift(self, name: str) -> float:
-        """How long until a work is applied again; not the same for all, so as not to come at
-        once."""
+        """How long until a work is applied again; spread by name, to avoid bursts."""
         return self.settings.drift_seconds * (0.75 + crc32(name.encode()) % 1000 / 2000)
 
     async def _tend_unknown(self, name: str) -> float | None:
-        """Something that runs in the cluster, which neither hub nor memory know, is adopted."""
+        """Adopts what runs in the cluster but is unknown to the hub and to memory."""
         seen = self._sight.work(name)
         if seen is None and self._sight.is_fresh(name):
             self._drop(name)
         if seen is None or not self._sight.is_fresh(name) or not self.knows_hub:
             return None
         if name in self.offered:
-            return None  # the hub's word on it was refused
+            return None  # the hub's version was refused
         work = adopt(
             seen,
             cluster=self._hub.cluster,
@@ -240,7 +239,7 @@ class Tender:
         self._drop(name)
 
     def _drop(self, name: str) -> None:
-        """Nothing of a work is left, here or in the cluster."""
+        """Drops what is kept of a work that has nothing left in memory or in the cluster."""
         self._teller.look([name])
         for table in (self._applied, self._asked, self._failures):
             table.pop(name, None)

@@ -1,9 +1,9 @@
 """A thin client of Kubernetes API servers, for the hub's store and for agents.
 
 It knows HTTP and the conventions of the API; it knows no kind, no controller and no store. Objects
-cross it as JSON text, read by whatever the caller gives: `bytes` to keep the text, or the `decode`
-of a `msgspec` decoder to keep only a few fields. Credentials, contexts, TLS, tokens in files that
-rotate and credential plug-ins are those of `fairway.client`.
+pass through as JSON text, parsed by the caller's `read`: `bytes` to keep the text, or the `decode`
+of a `msgspec` decoder to keep only a few fields. `fairway.client` handles credentials, contexts,
+TLS, rotating token files and credential plug-ins.
 
     access = load_access("/path/to/kubeconfig", context="hub")    # or the pod's service account
     api = KubeApi(access, SystemClock())
@@ -13,7 +13,7 @@ rotate and credential plug-ins are those of `fairway.client`.
         for seen in page.items:                                                # head and value
             ...
     async for batch in api.watch(PODS, start=WatchFrom(version=page.version), read=decode_pod):
-        for event in batch:              # ADDED, MODIFIED, …; the first batch is empty: it is open
+        for event in batch:              # ADDED, MODIFIED, …; an empty first batch: it is open
             ...
     raw = await api.create(PODS, body, namespace="default", write=Write(manager="fairway-agent"))
     raw = await api.replace(JOBS, body, namespace="default", subresource="status", write=write)
@@ -28,19 +28,19 @@ rotate and credential plug-ins are those of `fairway.client`.
         ...
     await api.close()
 
-An `Informer` follows one kind for ever: it lists in pages, watches with bookmarks, takes a broken
-watch up where it stopped, lists anew when its version has expired, waits longer after each failure
-(with jitter), and keeps only what `read` makes of each object. It has the shape of
+An `Informer` follows one kind until cancelled: it lists in pages, watches with bookmarks, resumes
+a broken watch where it stopped, relists when its version has expired, backs off after failures
+(with jitter), and keeps only what `read` returns for each object. It has the shape of
 `fairway.store.mirrors.Mirror`.
 
     pods = Informer(api, PODS, read=decode_pod, clock=clock)
     pods.followers.append(lambda name, pod: ...)    # pod is None once it is gone
     task = asyncio.create_task(pods.run()); await pods.is_complete.wait()
 
-Every failure is an `ApiError`: what the server refuses as the class of its reason, a server that
-cannot be reached as `Unreachable` (a kind of Unavailable), unusable credentials as Unauthorized.
-429 and answers that name a time to wait are tried again for every verb; broken connections and 5xx
-only where twice is the same as once (reads, replacements, deletions, applies).
+Every failure is an `ApiError`: a refusal is of the class of its reason, a server that cannot be
+reached is `Unreachable` (a subclass of Unavailable), unusable credentials are Unauthorized. After
+429, or a 5xx with Retry-After, every verb is retried; after a broken connection or another 5xx,
+only idempotent requests (reads, replacements, deletions, applies).
 
 Names come from the store's interface: ResourceKey, Selection, WatchFrom, Write, Patch, Deletion.
 """

@@ -47,13 +47,13 @@ _PLAIN = Write()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one client of one server takes at most."""
+    """Limits of one client of one server."""
 
-    connections: int = 48  # of calls
+    connections: int = 48  # for calls
     streams: int = 4_096  # watches, logs and the like; each holds a connection of its own
-    page: int = 500  # objects of a list in one answer
-    watch_seconds: int = 480  # servers end watches after about this long; spread over a third
-    silent_seconds: float = 150.0  # a watch that has not even had a bookmark is taken for dead
+    page: int = 500  # objects in one page of a list
+    watch_seconds: int = 480  # the timeout of a watch, plus up to a third at random
+    silent_seconds: float = 150.0  # a watch without even a bookmark for this long is dead
 
 
 class KubeApi:
@@ -68,11 +68,11 @@ class KubeApi:
         patience: Patience | None = None,
     ) -> None:
         self.limits = limits or Limits()
-        self.counts: Counter[str] = Counter()  # requests by HTTP method, and repeated ones
+        self.counts: Counter[str] = Counter()  # requests by HTTP method; retries as "again"
         self.clock = clock
         self._patience = patience or Patience()
         self._transport = Transport(access, clock, connections_most=self.limits.connections)
-        # Apart, so that watches that stay open cannot take the place of calls.
+        # Separate, so that long-lived watches cannot take the connections of calls.
         self._streams = Transport(access, clock, connections_most=self.limits.streams)
         self._headers: tuple[tuple[str, str], ...] = ()
         self.discovery = Discovery(Calls(self._transport, clock))
@@ -82,7 +82,7 @@ class KubeApi:
         return self._transport.server
 
     def acting_as(self, user: str, groups: tuple[str, ...] = ()) -> KubeApi:
-        """The same connections, as somebody else; the server asks whether we may."""
+        """A client on the same connections that impersonates `user`, if the server permits it."""
         other = object.__new__(KubeApi)
         other.__dict__.update(self.__dict__)
         listed = (("Impersonate-Group", group) for group in groups)
@@ -90,7 +90,7 @@ class KubeApi:
         return other
 
     def show(self, token: str) -> None:
-        """Another token for the same identity, from now on; what is under way goes on."""
+        """Uses another token for the same identity from now on; requests in flight continue."""
         self._transport.show(token)
         self._streams.show(token)
 
@@ -99,16 +99,16 @@ class KubeApi:
         await self._streams.close()
 
     async def reconnect(self) -> None:
-        """Breaks all connections off, since they may be dead without anybody having been told.
+        """Breaks off all connections, since they may be dead without having been closed.
 
-        Watches fail and go on where they stopped; calls fail, and are sent again on new connections
-        if twice is the same as once.
+        Watches fail and resume where they stopped; calls fail, and idempotent calls are sent again
+        on new connections.
         """
         await self._transport.break_off()
         await self._streams.break_off()
 
     async def answers(self, within_seconds: float) -> None:
-        """Asks once whether the server is there; raises why not."""
+        """Checks once whether the server answers; raises the error if not."""
         request = Request(
             method="GET",
             path="/version",
@@ -130,7 +130,7 @@ class KubeApi:
         return await self.read(paths.path_of(kind, name, namespace, subresource))
 
     async def read(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
-        """What a path answers."""
+        """The body that the server returns for a path."""
         return (await self.request("GET", path, query)).body
 
     async def page(
@@ -154,7 +154,7 @@ class KubeApi:
         *,
         read: Read[T],
     ) -> AsyncIterator[ListPage[T]]:
-        """A list, page by page; Expired when it took so long that its version is gone."""
+        """A list, page by page; Expired if it took so long that its version is gone."""
         first = Page(limit=self.limits.page, version=start.version, match=start.match)
         list_page = await self.page(kind, selection, first, read=read)
         yield list_page
@@ -171,9 +171,9 @@ class KubeApi:
         *,
         read: Read[T],
     ) -> AsyncGenerator[list[SeenEvent[T]], None]:
-        """Changes as they arrive, until the server ends this watch; Expired if it is too old.
+        """Changes as they arrive, until the server ends this watch; Expired if `start` is too old.
 
-        The first batch is empty: it says that the server has begun to answer.
+        The first batch is empty: it signals that the watch is open.
         """
         seconds = int(self.limits.watch_seconds * (1 + random.random() / 3))  # noqa: S311 - spread
         query = paths.watch_query(selection, start, seconds)
@@ -196,7 +196,7 @@ class KubeApi:
         subresource: str = "",
         write: Write = _PLAIN,
     ) -> bytes:
-        """Makes an object; with a name and a subresource, posts to that (`eviction`, `token`)."""
+        """Creates an object; with name and subresource, posts to that (`eviction`, `token`)."""
         path = paths.path_of(kind, name, namespace, subresource)
         answer = await self.request("POST", path, paths.write_query(write), body, write=write)
         return answer.body
@@ -210,7 +210,7 @@ class KubeApi:
         subresource: str = "",
         write: Write = _PLAIN,
     ) -> bytes:
-        """Replaces an object or one of its subresources; its version makes it conditional."""
+        """Replaces an object or a subresource; a resourceVersion in `body` makes it conditional."""
         path = paths.path_of(kind, str(body["metadata"]["name"]), namespace, subresource)
         answer = await self.request("PUT", path, paths.write_query(write), body, write=write)
         return answer.body
@@ -225,7 +225,7 @@ class KubeApi:
         subresource: str = "",
         write: Write = _PLAIN,
     ) -> tuple[bytes, bool]:
-        """Changes an object; true when an apply created it."""
+        """Patches an object; the flag is true if an apply created it."""
         answer = await self.request(
             "PATCH",
             paths.path_of(kind, name, namespace, subresource),
@@ -245,9 +245,9 @@ class KubeApi:
         how: Deletion = PLAIN_DELETION,
         write: Write = _PLAIN,
     ) -> tuple[bytes, bool]:
-        """Removes an object; false while finalizers, grace or dependents still hold it.
+        """Deletes an object; false while finalizers, a grace period or dependents keep it.
 
-        What is answered is the object while it is held, and otherwise what the server likes.
+        The body is the object while it is kept; otherwise it is up to the server.
         """
         path = paths.path_of(kind, name, namespace)
         answer = await self.request("DELETE", path, body=_deletion(how, write), write=write)
@@ -263,7 +263,7 @@ class KubeApi:
         content_type: str = "application/json",
         write: Write | None = None,
     ) -> Answer:
-        """Any request that is answered whole, with patience; a refusal is raised."""
+        """Any request with a single response, with retries; raises on an error status."""
         request = Request(
             method=method,
             path=path,
@@ -287,8 +287,8 @@ class KubeApi:
     ) -> AsyncGenerator[bytes, None]:
         """Chunks as they arrive, such as a pod's log.
 
-        With `silent_seconds`, a stream that is silent for longer has failed. One of those, or with
-        `tells_opening`, begins with an empty chunk once the server answers.
+        With `silent_seconds`, a stream that is silent for longer fails. With `silent_seconds` or
+        `tells_opening`, the first chunk is empty, once the server answers.
         """
         request = Request(
             method="GET",
@@ -393,7 +393,7 @@ _decode_deleted = msgspec.json.Decoder(_Deleted).decode
 
 
 def _is_gone(body: bytes) -> bool:
-    """Whether what a deletion answered means that the object is no more."""
+    """Whether the response to a deletion means that the object is gone."""
     try:
         deleted = _decode_deleted(body)
     except msgspec.MsgspecError:

@@ -1,6 +1,6 @@
-"""Failures before a server has answered, in the same tree as its refusals.
+"""Errors of calls that got no answer, in the same tree as the server's refusals.
 
-Whoever works with a store or a cluster has one thing to catch: ApiError.
+Callers that use a store or a cluster catch one class: ApiError.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ _TEXT_MOST = 512
 
 
 class Unreachable(Unavailable):
-    """Nobody answered; a write may have been done or not."""
+    """The server did not answer; a write may or may not have happened."""
 
 
 def of_client(error: ClientError) -> ApiError:
-    """The error that stands for a call that could not be made."""
+    """The error for a call that could not be made."""
     if isinstance(error, ConnectionFailed):
         return Unreachable(str(error), details={})
     return Unauthorized(str(error), details={})
 
 
 def of_answer(answer: Answer) -> ApiError:
-    """The error that an answer stands for."""
+    """The error for a response with an error status."""
     try:
         status = msgspec.json.decode(answer.body)
     except msgspec.DecodeError:
@@ -34,7 +34,7 @@ def of_answer(answer: Answer) -> ApiError:
     if isinstance(status, dict):
         return from_status(status, answer.status)
     if answer.status == 404:
-        # A group that is not served is answered with plain text.
+        # For a group that it does not serve, the server answers with plain text.
         return NotFound("the server could not find the requested resource", details={})
     text = answer.body.decode(errors="replace").strip()[:_TEXT_MOST]
     return from_status({"message": text}, answer.status)

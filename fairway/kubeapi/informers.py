@@ -1,7 +1,7 @@
-"""Informers: what is kept of every object of a kind, followed for ever.
+"""Informers: a cache of all objects of a kind, kept up to date by watches.
 
-See the package for what one does. Memory is bounded by what `read` keeps of each object that there
-is: pages are read one by one, and a list taken anew replaces objects as it goes.
+See the package for what an informer does. Memory is bounded by what `read` keeps of each existing
+object: pages are read one by one, and a relist replaces objects as it goes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BACK_OFF_SECONDS_MAX = 30.0
 
 
 class Informer(Generic[T]):
-    """The objects of one kind, as far as they are kept."""
+    """The objects of one kind, reduced to what `read` keeps."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class Informer(Generic[T]):
     ) -> None:
         self.kind = kind
         self.followers: list[Callable[[Name, T | None], None]] = []
-        self.listed: list[Callable[[], None]] = []  # told after each list: all there is was read
+        self.listed: list[Callable[[], None]] = []  # called after each complete list
         self.is_complete = asyncio.Event()  # the first list has been read
-        self.fault: ApiError | None = None  # why it cannot follow now
+        self.fault: ApiError | None = None  # why it cannot list or watch now
         self._api = api
         self._read = read
         self._clock = clock
@@ -53,7 +53,7 @@ class Informer(Generic[T]):
         self._heads: dict[Name, Head] = {}
         self._version = ""
         self._hurry = Alarm(clock)
-        self.heard_at = float("-inf")  # when the server last sent anything, by a clock nobody sets
+        self.heard_at = float("-inf")  # when the server last sent anything, by the monotonic clock
 
     def get(self, name: Name) -> T | None:
         return self._objects.get(name)
@@ -85,12 +85,12 @@ class Informer(Generic[T]):
                 self.fault = fault
                 _log.warning("cannot follow %s, trying again: %s", self.kind.plural, fault)
             if failures:
-                # Watches that end at once must not be opened in a tight loop either.
+                # Watches that end at once must not be reopened in a tight loop either.
                 longest = min(_BACK_OFF_SECONDS * 2.0 ** (failures - 1), _BACK_OFF_SECONDS_MAX)
                 await self._hurry.wait(self._clock.now() + spread(longest))
 
     def hurry(self) -> None:
-        """Somebody knows that the server answers: if this one waits to try again, it need not."""
+        """Skips the current backoff, since the server is known to answer."""
         self._hurry.mark()
 
     async def _list(self) -> None:
@@ -111,7 +111,7 @@ class Informer(Generic[T]):
             tell()
 
     async def _watch(self) -> bool:
-        """Follows one watch to its end; whether it told nothing at all."""
+        """Follows one watch to its end; returns whether it brought no event at all."""
         start = WatchFrom(version=self._version, bookmarks=True)
         is_quiet = True
         watch = self._api.watch(self.kind, self._selection, start, read=self._read)
@@ -135,7 +135,7 @@ class Informer(Generic[T]):
         name = (head.namespace, head.name)
         before = self._heads.get(name)
         if before is not None and before.resource_version == head.resource_version:
-            return  # told before
+            return  # followers know this version
         self._objects[name] = value
         self._heads[name] = head
         for follow in self.followers:

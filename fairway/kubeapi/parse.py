@@ -1,8 +1,8 @@
-"""From JSON text to what a caller keeps of it.
+"""Parses JSON text into what a caller keeps of it.
 
-A list is cut into its items without being decoded, and each item is read by the caller's own
-function; so a page costs one pass, and what nobody keeps is gone with it. Lines of a watch are cut
-from chunks of any size.
+A list is split into its items without decoding them, and the caller's function reads each item; so
+a page costs one pass, and what is not kept is freed with it. Lines of a watch are split from chunks
+of any size.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from fairway.kubeapi.errors import Unreachable
 from fairway.store.interface import EventType
 
 T = TypeVar("T")
-# Makes of an object's JSON text whatever the caller keeps.
+# Turns an object's JSON text into what the caller keeps.
 Read = Callable[[bytes], T]
 
 LINE_BYTES_MOST = 32 << 20
 
 
 class Head(msgspec.Struct, frozen=True, rename="camel"):
-    """As much of an object's metadata as says which one it is."""
+    """The metadata that identifies an object and its version."""
 
     name: str = ""
     namespace: str = ""
@@ -35,7 +35,7 @@ class Head(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[T]):
-    """One object: which one, and what was read of it."""
+    """One object: its identity, and what was read of it."""
 
     head: Head
     value: T
@@ -43,7 +43,7 @@ class Parsed(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class SeenEvent(Generic[T]):
-    """One change. A BOOKMARK is no object: it has a version in its head, and only its text."""
+    """One change. A BOOKMARK has no value, only the version in its head and its text."""
 
     type: EventType
     head: Head
@@ -99,7 +99,7 @@ def head_of(raw: bytes) -> Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPage(Generic[T]):
-    """Some objects of a list, and where it goes on."""
+    """Some objects of a list, and where the list continues."""
 
     items: list[Parsed[T]]
     version: str
@@ -108,7 +108,7 @@ class ListPage(Generic[T]):
 
 
 def read_page(body: bytes, read: Read[T]) -> ListPage[T]:
-    """A list as it was answered."""
+    """Parses a page of a list."""
     try:
         listing = _decode_list(body)
         raws = listing.items or []
@@ -125,7 +125,7 @@ def read_page(body: bytes, read: Read[T]) -> ListPage[T]:
 
 
 def _beginning(listing: _List, raws: list[msgspec.Raw]) -> bytes:
-    """Items of built-in kinds do not say what they are; the list they came in does."""
+    """The kind and apiVersion that items of built-in kinds lack; only their list has them."""
     if not raws or _decode_kind(raws[0]).kind:
         return b""
     kind = listing.kind.removesuffix("List")
@@ -137,7 +137,7 @@ def _seen(raw: Any, read: Read[T]) -> Parsed[T]:
 
 
 def read_line(line: bytes, read: Read[T]) -> SeenEvent[T]:
-    """One line of a watch; an ERROR is raised."""
+    """Parses one line of a watch; raises an ERROR event."""
     try:
         event = _decode_line(line)
         if event.type == "ERROR":
@@ -157,7 +157,7 @@ _TYPES: dict[str, EventType] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DELET
 
 
 class Lines:
-    """Whole lines from chunks of any size."""
+    """Splits chunks of any size into whole lines."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

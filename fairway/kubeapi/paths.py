@@ -1,4 +1,4 @@
-"""Where things are: paths and query parameters of the Kubernetes API."""
+"""Paths and query parameters of the Kubernetes API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairway.store.interface import Page, Patch, ResourceKey, Selection, WatchFr
 
 
 def path_of(kind: ResourceKey, name: str = "", namespace: str = "", subresource: str = "") -> str:
-    """The path of a collection, of one object in it, or of a part of that object."""
+    """The path of a collection, of an object in it, or of a subresource of that object."""
     root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     tail = "".join(f"/{quote(other, safe='')}" for other in (name, subresource) if other)

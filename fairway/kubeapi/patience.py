@@ -1,9 +1,9 @@
-"""When a request is tried again, and after how long.
+"""When a request is retried, and after how long.
 
-A server that answers 429, or that names a time to wait, did not act on the request: any verb is
-sent again. After a broken connection or another 5xx a write may have been done, so only what is the
-same twice as once is sent again. Waiting times double and are spread, so that many clients of a
-server that comes back do not come at once.
+A server that answers 429, or 5xx with Retry-After, did not act on the request: any verb is sent
+again. After a broken connection or another 5xx, a write may have happened, so only idempotent
+requests are sent again. Waiting times double and have jitter, so that the clients of a server that
+comes back do not all return at once.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _FIRST_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How often and how long a request is tried."""
+    """How often a request is tried, and how long it waits in between."""
 
     tries_most: int = 4
     wait_seconds_most: float = 10.0
 
     def after_answer(self, request: Request, answer: Answer, tries: int) -> float | None:
-        """Seconds to wait before the next try; None: what was answered stands."""
+        """Seconds to wait before the next try; None: the answer is final."""
         if tries >= self.tries_most:
             return None
         asked = answer.retry_after_seconds
@@ -36,7 +36,7 @@ class Patience:
         return None
 
     def after_failure(self, request: Request, tries: int, *, is_refused: bool) -> float | None:
-        """The same after a connection that broke, or was refused: then nothing was sent."""
+        """The same after a connection broke, or was refused, in which case nothing was sent."""
         if tries >= self.tries_most or not (is_refused or is_repeatable(request)):
             return None
         return self._doubling(tries)
@@ -46,12 +46,12 @@ class Patience:
 
 
 def is_repeatable(request: Request) -> bool:
-    """Whether twice is the same as once, as far as the server's state goes."""
+    """Whether the request is idempotent."""
     if request.method == "PATCH":
         return request.content_type == PatchType.APPLY.value
     return request.method in {"GET", "PUT", "DELETE"}
 
 
 def spread(seconds: float) -> float:
-    """Between half of it and all of it, by chance."""
+    """A random time between half of `seconds` and all of it."""
     return seconds * (0.5 + random.random() / 2)  # noqa: S311 - spreading, not secrecy

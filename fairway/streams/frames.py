@@ -1,16 +1,16 @@
-"""What is on the wire: one frame in each message, of a kind, for a talk.
+"""The wire format: each message is one frame, of one kind, for one talk.
 
     byte 0      the kind
-    bytes 1-4   the number of the talk, the most significant byte first
-    the rest    what the kind says
+    bytes 1-4   the number of the talk, big-endian
+    the rest    depends on the kind
 
 | kind   | the rest                                                                        |
 |--------|---------------------------------------------------------------------------------|
 | OPEN   | an `Ask` as JSON; only the hub opens talks, with numbers that it never uses again |
-| BEGUN  | nothing: what was asked for is there and begins                                 |
+| BEGUN  | nothing: the requested stream exists and begins                                 |
 | DATA   | one byte for the channel, then bytes of it                                      |
 | END    | one byte for the channel: nothing more comes on it from this side               |
-| CREDIT | four bytes: how much more the other side may send                               |
+| CREDIT | four bytes: how many more bytes the other side may send                         |
 | CLOSE  | an `Outcome` as JSON: the talk is over in both directions                       |
 """
 
@@ -24,7 +24,7 @@ _HEAD = struct.Struct(">BI")
 _CREDIT = struct.Struct(">I")
 DATA_BYTES_MOST = 32 << 10
 FRAME_BYTES_MOST = 64 << 10  # an Ask may carry a long command
-COST = 64  # of a frame beside its bytes, so that many small ones are bounded as well
+COST = 64  # of a frame besides its bytes, so that many small frames are bounded as well
 
 
 class Kind(IntEnum):
@@ -37,7 +37,7 @@ class Kind(IntEnum):
 
 
 class BadFrame(ValueError):
-    """The other side does not speak this protocol, or keeps no limit of it."""
+    """The other side does not speak this protocol, or violates one of its limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +48,21 @@ class Frame:
 
     @property
     def channel(self) -> int:
-        """Of DATA and END."""
+        """The channel of DATA and END."""
         if not self.payload:
             raise BadFrame("a frame names no channel")
         return self.payload[0]
 
     @property
     def credit(self) -> int:
-        """Of CREDIT."""
+        """The amount of CREDIT."""
         if len(self.payload) != _CREDIT.size:
             raise BadFrame("a credit of no amount")
         return int(_CREDIT.unpack(self.payload)[0])
 
     @property
     def cost(self) -> int:
-        """What it takes of the other side's room."""
+        """How much of the other side's window the frame takes."""
         return COST + len(self.payload)
 
 

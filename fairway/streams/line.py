@@ -1,9 +1,9 @@
 """A line: one connection with its talks.
 
-Nothing here can grow without bound. Each side may send so much on a talk as the other has room for,
-and gets more room as the other takes what came: who reads slowly holds up their own talk and no
-other. There are so many talks at a time and no more, and one on which nothing is said for long is
-ended. A side that keeps no limit is taken for broken, and its line is closed.
+Everything here is bounded. On each talk, a side may send what fits the other side's window, and
+gets credit as the other side takes what it received: a slow reader holds up its own talk and no
+other. The number of concurrent talks is limited, and an idle talk is ended. A side that violates a
+limit is considered broken, and its line is closed.
 """
 
 from __future__ import annotations
@@ -53,55 +53,55 @@ class Limits:
     """What one line takes at most."""
 
     talks: int = 128  # at a time
-    window_bytes: int = 256 << 10  # that may be under way on a talk, each way
-    idle_seconds: float = 4 * 3600.0  # for which nothing is said on a talk
-    look_seconds: float = 60.0  # between looks for idle talks
+    window_bytes: int = 256 << 10  # in flight on a talk, in each direction
+    idle_seconds: float = 4 * 3600.0  # without a frame on a talk, until it is ended
+    look_seconds: float = 60.0  # between checks for idle talks
 
 
 USUAL = Limits()
 
 
 class Talk:
-    """One question with its answer, in both directions at once."""
+    """One request with its answer; bytes go in both directions at once."""
 
     def __init__(self, line: Line, number: int, limits: Limits) -> None:
         self.number = number
         self.outcome: Outcome | None = None  # once it is over
         self._line = line
-        self._room = limits.window_bytes  # at the other side
+        self._room = limits.window_bytes  # left in the other side's window
         self._window = limits.window_bytes
-        self._taken = 0  # since the other side was last told
-        self._held = 0  # received and not taken
+        self._taken = 0  # since the last CREDIT to the other side
+        self._held = 0  # received and not taken yet
         self._received: deque[Frame] = deque()
         self._has_begun = False
         self._news = asyncio.Event()
         self.heard_at = 0.0
 
     async def begin(self) -> None:
-        """Says that what was asked for is there."""
+        """Signals that the requested stream exists."""
         if not self._has_begun:
             self._has_begun = True
             await self._send(Frame(Kind.BEGUN, self.number))
 
     async def begun(self) -> None:
-        """Returns once what was asked for is there; TalkEnded where it is not."""
+        """Waits until the other side signals that the stream exists; TalkEnded if it does not."""
         while not self._has_begun:
             if self.outcome is not None:
                 raise TalkEnded(self.outcome)
             await self._change()
 
     async def send(self, channel: int, content: bytes) -> None:
-        """Sends bytes on a channel, as there is room for them; TalkEnded when it is over."""
+        """Sends bytes on a channel as the window permits; TalkEnded when the talk is over."""
         for at in range(0, len(content), frames.DATA_BYTES_MOST):
             part = content[at : at + frames.DATA_BYTES_MOST]
             await self._spend(frames.data(self.number, channel, part))
 
     async def end(self, channel: int) -> None:
-        """Says that nothing more comes on a channel from here."""
+        """Signals that this side sends nothing more on a channel."""
         await self._spend(frames.end(self.number, channel))
 
     async def receive(self) -> tuple[int, bytes] | None:
-        """The next bytes and their channel; no bytes: the end of the channel; None: of the talk."""
+        """The channel and the next bytes; no bytes: the channel ended; None: the talk ended."""
         while not self._received:
             if self.outcome is not None:
                 return None
@@ -116,7 +116,7 @@ class Talk:
         return frame.channel, frame.payload[1:]
 
     async def close(self, outcome: Outcome = _CANCELLED) -> None:
-        """Ends it in both directions; whoever opened it and wants no more says nothing further."""
+        """Ends the talk in both directions; a side that just wants no more gives no outcome."""
         if self.outcome is None:
             self.over(outcome)
             message = Frame(Kind.CLOSE, self.number, msgspec.json.encode(outcome))
@@ -124,14 +124,14 @@ class Talk:
                 await self._line.send(message)
 
     def over(self, outcome: Outcome) -> None:
-        """It is over, whoever ended it; what was received may still be taken."""
+        """Marks the talk as over, whichever side ended it; what was received can still be taken."""
         if self.outcome is None:
             self.outcome = outcome
             self._line.forget(self)
             self._news.set()
 
     def hear(self, frame: Frame) -> None:
-        """Takes a frame of the other side; BadFrame where it was not to send it."""
+        """Takes a frame from the other side; BadFrame if the frame is not permitted."""
         match frame.kind:
             case Kind.DATA | Kind.END:
                 _ = frame.channel
@@ -175,17 +175,17 @@ class Talk:
         await self._news.wait()
 
 
-# Answers what is asked; however it returns, the talk is over then.
+# Answers a request; the talk is over when it returns or raises.
 Serve = Callable[[Ask, Talk], Awaitable[Outcome]]
 
 
 class Line:
-    """A connection with its talks. `run` it for as long as it is to last."""
+    """A connection with its talks. `run` it for its lifetime."""
 
     def __init__(
         self, socket: Socket, clock: Clock, *, serve: Serve | None = None, limits: Limits = USUAL
     ) -> None:
-        """One side serves talks; the other opens them, and has nothing to serve."""
+        """With `serve`, this side answers talks; without it, this side opens them."""
         self._socket = socket
         self._clock = clock
         self._serve = serve
@@ -200,11 +200,11 @@ class Line:
 
     @property
     def count(self) -> int:
-        """How many talks there are."""
+        """The number of open talks."""
         return len(self._talks)
 
     async def run(self) -> None:
-        """Hears the other side until the connection ends; then all talks end."""
+        """Receives frames until the connection ends; then all talks end."""
         looking = asyncio.ensure_future(self._look())
         try:
             while (message := await self._socket.receive()) is not None:
@@ -219,7 +219,7 @@ class Line:
             await self._socket.close()
 
     async def open(self, ask: Ask) -> Talk:
-        """Asks; TalkEnded where there are too many talks, or the connection is gone."""
+        """Opens a talk; TalkEnded if there are too many talks or the connection is gone."""
         if self._is_closed:
             raise TalkEnded(_CUT)
         if len(self._talks) >= self._limits.talks or self._last >= _NUMBER_MOST:
@@ -260,7 +260,7 @@ class Line:
             talk.hear(frame)
         elif frame.kind is Kind.OPEN:
             await self._take(frame)
-        # Else it is of a talk that ended here while the frame was under way.
+        # Otherwise it belongs to a talk that ended here while the frame was in flight.
 
     async def _take(self, frame: Frame) -> None:
         if self._serve is None or frame.number <= self._last:
@@ -285,14 +285,14 @@ class Line:
         try:
             outcome = await serve(ask, talk)
         except TalkEnded:
-            outcome = WELL  # the other side ended it, and hears nothing more
+            outcome = WELL  # the other side ended the talk, so it is not sent an outcome
         except Exception:
             _log.exception("a talk failed")
         finally:
             await talk.close(outcome)
 
     async def _look(self) -> None:
-        """Ends talks on which nothing was said for long."""
+        """Ends idle talks."""
         while True:
             await self._clock.sleep(self._limits.look_seconds)
             before = self.now() - self._limits.idle_seconds

@@ -1,4 +1,4 @@
-"""A connection within one process: two ends, and little room between them."""
+"""A connection within one process: two ends, with a small buffer in each direction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class End:
         return await self._incoming.get()
 
     async def close(self) -> None:
-        """Ends it for both; what is under way is still received."""
+        """Closes both ends; messages in flight are still received."""
         await self._incoming.close()
         await self._outgoing.close()
 

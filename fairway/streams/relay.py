@@ -1,7 +1,7 @@
-"""A talk that is carried on: what is said on one goes over another, and back.
+"""Forwards a talk over another: bytes go from one to the other, and back.
 
-Each side of it has its own room, so whoever reads slowly slows down the whole way and fills nothing
-on it.
+Each of the two talks has its own window, so a slow reader slows down the whole path and fills no
+buffer on it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from fairway.streams.requests import WELL, Outcome, TalkEnded
 
 
 async def relay(asked: Talk, answering: Talk) -> Outcome:
-    """Carries a talk on until whoever answers is done; how that ended.
+    """Forwards a talk until the answering side is done; returns the outcome of that side.
 
-    Cancelled, as it is once whoever asked has gone, it ends what was done for them.
+    It is cancelled once the asking side has gone, and then ends the answering talk.
     """
     upward = asyncio.ensure_future(_carry(asked, answering))
     try:

@@ -1,6 +1,6 @@
-"""What may be asked of an agent by a talk, and how a talk ends.
+"""What a talk may request of an agent, and how a talk ends.
 
-Newer hubs may ask with more fields than an older agent knows, and it heeds those that it knows.
+A newer hub may send fields that an older agent does not know; the agent ignores them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PROTOCOL = "v1.stream.fairway.dev"  # between an agent and its hub
 
 
 class Channel(IntEnum):
-    """Which of the streams of a talk; the numbers are those of Kubernetes' own protocol."""
+    """The streams of a talk; the numbers are those of the Kubernetes protocol."""
 
     INPUT = 0
     OUTPUT = 1
@@ -24,33 +24,33 @@ class Channel(IntEnum):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One question to the agent of a cluster, and who asks it."""
+    """One request to the agent of a cluster, and the user who made it."""
 
     kind: str
     work: str
-    cluster: str = ""  # named among replicas of a hub only: an agent has one
-    pod: str = ""  # empty: the only one, or the first
+    cluster: str = ""  # set only between replicas of a hub: an agent has one cluster
+    pod: str = ""  # empty: the only pod, or the first
     container: str = ""
     user: str = ""
     groups: tuple[str, ...] = ()
-    # Of output.
+    # For logs.
     follow: bool = False
     tail_lines: int | None = None
     since: float | None = None
     is_previous: bool = False
-    # Of a command.
+    # For a command.
     command: tuple[str, ...] = ()
     has_input: bool = False
     has_terminal: bool = False
-    # Of a port.
+    # For a port.
     port: int = 0
-    # Of a list of pods: those after this one, and at most so many.
+    # For a list of pods: those after this pod, and at most this number.
     after: str = ""
     most: int = 0
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a talk ended: well, with a command's exit code, or for a reason as errors have it."""
+    """How a talk ended: well, with the exit code of a command, or with an API error reason."""
 
     exit_code: int = 0
     reason: str = ""
@@ -65,7 +65,7 @@ WELL = Outcome()
 
 
 class TalkEnded(Exception):
-    """The talk is over, and how."""
+    """The talk is over; `outcome` says how."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.message or outcome.reason or "the talk is over")
@@ -73,20 +73,20 @@ class TalkEnded(Exception):
 
 
 class Exchange(Protocol):
-    """A talk, for who answers it: bytes on channels, in both directions at once."""
+    """A talk, for the side that answers it: bytes on channels, in both directions at once."""
 
     async def begin(self) -> None:
-        """Says that what was asked for is there."""
+        """Signals that the requested stream exists."""
         ...
 
     async def send(self, channel: int, content: bytes) -> None:
-        """Returns once there is room for more; TalkEnded when the other side has gone."""
+        """Returns once there is room for more; TalkEnded if the other side has gone."""
         ...
 
     async def end(self, channel: int) -> None:
-        """Says that nothing more comes on a channel."""
+        """Signals that nothing more comes on a channel."""
         ...
 
     async def receive(self) -> tuple[int, bytes] | None:
-        """The next bytes and their channel; no bytes: the end of the channel; None: of all."""
+        """The channel and the next bytes; no bytes: the channel ended; None: the talk ended."""
         ...

@@ -1,8 +1,8 @@
-"""What an agent asks of its driver.
+"""The interface between an agent and its driver.
 
-The agent decides when and what; the driver only does it, and tells what it sees. Everything is
-idempotent: applying a work twice is applying it once, and a driver that starts again finds what it
-left running.
+The agent decides what to do and when; the driver does it, and reports what it sees. Everything is
+idempotent: applying a work twice is the same as applying it once, and a restarted driver finds what
+it left running.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PodPhase = Literal["Pending", "Bound", "Ready", "Succeeded", "Failed", "Terminat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSeen:
-    """A node, by the cluster's own names. Amounts are in nanos, hence exact."""
+    """A node, with the cluster's own resource names. Amounts are in nanos, hence exact."""
 
     name: str
     allocatable: Mapping[str, int]
-    others: Mapping[str, int] = field(default_factory=dict)  # used by pods that are not ours
+    others: Mapping[str, int] = field(default_factory=dict)  # used by pods of no work
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     is_ready: bool = True
@@ -35,14 +35,14 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSeen:
-    """A pod of ours."""
+    """A pod of a work."""
 
     name: str
     pod_set: str
     attempt: int
     phase: PodPhase
-    node: str = ""  # empty while it has none
-    since: float = 0.0  # in this phase, by the driver's clock
+    node: str = ""  # empty until it is bound
+    since: float = 0.0  # when its phase began, by the driver's clock
     started_at: float | None = None
     finished_at: float | None = None
     restarts: int = 0
@@ -50,15 +50,15 @@ class PodSeen:
     reason: str = ""  # as Kubernetes words it: OOMKilled, Evicted, ErrImagePull, Unschedulable
     message: str = ""
     revision: str = ""  # the mark of its revision, where it carries one
-    containers: tuple[str, ...] = ()  # by name, the first is the one that is meant
+    containers: tuple[str, ...] = ()  # by name; the first is the default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSeen:
-    """What there is of a work: its pods, and its objects by the position of their manifests.
+    """What exists of a work: its pods, and its objects by the position of their manifests.
 
-    A work that was applied and has neither pods nor objects any more is listed with none of
-    either; one that the driver has never seen is not listed.
+    A work that was applied and has no pods or objects left is listed with none; a work that the
+    driver has never seen is not listed.
     """
 
     name: str
@@ -71,7 +71,7 @@ class WorkSeen:
     def objects_of(self, manifests: Sequence[Manifest]) -> Mapping[int, JsonObject]:
         """The objects of these manifests, by position.
 
-        A look may be older than the list of manifests, and then tell of others at their places.
+        A look may be older than the list of manifests, and then have other objects at a position.
         """
         there = {_identity(object_): object_ for object_ in self.objects.values()}
         wanted = (
@@ -92,20 +92,20 @@ class PoolSeen:
     nodes: int = 0
     provisioning: int = 0
     stock: int | None = None
-    price_nanos: int | None = None  # of one node an hour, where a source tells it
-    failures: int = 0  # provisions that failed since the driver began
-    fault: str = ""  # why the last one did
+    price_nanos: int | None = None  # of one node per hour, if a source reports it
+    failures: int = 0  # failed provisions since the driver started
+    fault: str = ""  # why the last provision failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """All that a driver sees at one moment."""
+    """Everything that a driver sees at one moment."""
 
     nodes: tuple[NodeSeen, ...] = ()
     works: Mapping[str, WorkSeen] = field(default_factory=dict)
     pools: tuple[PoolSeen, ...] = ()
-    offered: tuple[ElasticPool, ...] = ()  # pools that nobody listed
-    quotas: tuple[ProviderQuota, ...] = ()  # that those count against
+    offered: tuple[ElasticPool, ...] = ()  # pools that the driver found, beside those listed
+    quotas: tuple[ProviderQuota, ...] = ()  # that the found pools count against
     kinds: tuple[str, ...] = ()  # served, as group/version/Kind; none means all
     version: str = ""
     claims: Mapping[str, str] = field(default_factory=dict)
@@ -113,10 +113,10 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
-    """Which output of which pod."""
+    """Which logs of which pod."""
 
     work: str
-    pod: str = ""  # empty: the only one, or the first
+    pod: str = ""  # empty: the only pod, or the first
     container: str = ""
     follow: bool = False
     tail_lines: int | None = None
@@ -126,7 +126,7 @@ class LogQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandQuery:
-    """Which command to run beside a container, and with what."""
+    """Which command to run in a container, and how."""
 
     work: str
     command: tuple[str, ...]
@@ -146,30 +146,30 @@ class PortQuery:
 
 
 class DriverFault(Exception):
-    """The cluster refused or failed; the agent tries again later, and says why meanwhile."""
+    """The cluster refused or failed; the agent retries later, and reports why meanwhile."""
 
 
 class Denied(DriverFault):
-    """The cluster does not let the tenant do this."""
+    """The cluster does not permit the tenant to do this."""
 
 
 class NotPossible(DriverFault):
-    """What this sort of cluster cannot do."""
+    """This sort of cluster cannot do this."""
 
 
 class Driver(Protocol):
-    """One cluster, touched."""
+    """Access to one cluster."""
 
     async def open(self) -> None:
-        """Begins; finds again what an earlier run left."""
+        """Starts, and finds what an earlier run left."""
         ...
 
     async def close(self) -> None:
-        """Ends without stopping anything that runs for a work."""
+        """Ends without stopping the pods of any work."""
         ...
 
     def silent_seconds(self) -> float:
-        """For how long the cluster has not answered its agent; 0 while it answers."""
+        """How long the cluster has not answered its agent; 0 while it answers."""
         ...
 
     async def observe(self) -> Observation: ...
@@ -179,39 +179,39 @@ class Driver(Protocol):
         ...
 
     async def apply(self, work: Work) -> None:
-        """Makes the cluster match a work that is to run, to reserve or to be held.
+        """Makes the cluster match a work that is to run, to reserve its place or to be held.
 
         Pods of an earlier attempt are ended first; a changed count adds or ends pods.
         """
         ...
 
     async def stop(self, name: str, how: Stop) -> None:
-        """Asks the pods of a work to end, and ends them after the grace; returns at once.
+        """Terminates the pods of a work within the grace period; returns at once.
 
-        Gone are the pods when `observe` shows none. Objects stay until `remove`.
+        The pods are gone when `observe` shows none. Objects stay until `remove`.
         """
         ...
 
     async def remove(self, name: str) -> None:
-        """Removes all that was made for a work, but for manifests that are to stay; ends pods."""
+        """Removes everything made for a work, except manifests that are to stay; ends its pods."""
         ...
 
     async def release(self, nodes: Sequence[str]) -> None:
-        """Gives nodes of elastic pools back, but for those that have pods of ours."""
+        """Releases nodes of elastic pools, except those that have pods of works."""
         ...
 
     def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
-        """Output of a pod as it comes; an empty chunk only says that there is such output."""
+        """Logs of a pod as they arrive; an empty chunk only signals that the logs exist."""
         ...
 
     async def execute(self, query: CommandQuery, exchange: Exchange) -> int:
-        """Runs a command in a container of a work; its exit code. Cancelled, it ends."""
+        """Runs a command in a container and returns its exit code; cancelling ends the command."""
         ...
 
     async def forward(self, query: PortQuery, exchange: Exchange) -> None:
-        """Carries bytes to a port of a pod of a work and back, until either side is done."""
+        """Forwards bytes to a port of a pod and back, until either side is done."""
         ...
 
     async def usage(self, work: str) -> tuple[PodUsage, ...]:
-        """The pods of a work with what they request, and what they are measured to use."""
+        """The pods of a work with what they request, and their measured usage."""
         ...

@@ -1,7 +1,7 @@
-"""Which pods of an earlier template a service ends next, as its own controller would.
+"""Which pods of an earlier template a service ends next, as its controller would.
 
-For drivers without such a controller. They know pods by name, so a new one never runs beside the
-one that it takes over from: where a Deployment would surge, at least one is lacking meanwhile.
+For drivers without such a controller. They identify pods by name, so a new pod never runs beside
+the pod it replaces: where a Deployment would surge, at least one pod is missing meanwhile.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A pod of a service that is there."""
+    """An existing pod of a service."""
 
     name: str
     index: int
     is_ready: bool
-    is_current: bool  # made from the template as it is now
+    is_current: bool  # made from the current template
     is_live: bool = True  # neither over nor ending
 
 
 def digest_of(pod: Pod) -> str:
-    """What a pod is made from; another one where it has to be made anew."""
+    """A digest of what a pod is made from; a pod with another digest must be replaced."""
     encoded = _encode([pod.spec, dict(pod.labels), dict(pod.annotations)])
     return sha256(encoded).hexdigest()[:_DIGEST_LENGTH]
 
 
 def ended_next(service: JsonObject, wanted: int, parts: Sequence[Part]) -> list[str]:
-    """Names of the pods that are ended now, of a service that wants so many.
+    """Names of the pods to end now, of a service that wants `wanted` pods.
 
-    What does not work goes first, then the highest number.
+    Pods that are not ready end first, then those with the highest index.
     """
     first = number(service, "spec", "updateStrategy", "rollingUpdate", "partition")
     old = [part for part in parts if part.is_live and not part.is_current and part.index >= first]
@@ -55,7 +55,7 @@ def ended_next(service: JsonObject, wanted: int, parts: Sequence[Part]) -> list[
 
 
 def unavailable_most(service: JsonObject, wanted: int) -> int:
-    """How many may be lacking: as a Deployment says, else a quarter; of others one."""
+    """How many pods may be missing: maxUnavailable of a Deployment (25% by default), else one."""
     if service.get("kind") != "Deployment":
         return 1
     limit = child(service, "spec", "strategy", "rollingUpdate").get("maxUnavailable", "25%")

@@ -1,5 +1,5 @@
-"""Where an agent learns which nodes can be had: lists, endpoints, and what its driver finds.
+"""Where an agent learns which nodes are available: lists, endpoints, and what its driver finds.
 
-Each source says the same of the same pools (`interface`): stock, price, time to provision. A
-source that does not answer is asked less and less often, and what it said expires.
+Each source gives stock and price of pools (`interface`). A source that does not answer is asked
+less and less often, and its last answer expires.
 """

@@ -1,12 +1,12 @@
-"""The HTTP inventory: a JSON endpoint that is asked now and then.
+"""The HTTP inventory: a JSON endpoint that is polled.
 
-It answers with what it knows of the pools of a cluster:
+It answers with what it knows about the pools of a cluster:
 
     {"pools": [{"name": "spot-a", "stock": 12, "pricePerHour": "9.80"}, ...]}
 
-What it does not list, or leaves out, it says nothing of. An endpoint that fails is asked again
-after times that double, up to the time after which what it said last expires; from then on nothing
-is known, as though there were no such endpoint.
+Pools and fields that it leaves out are unknown. An endpoint that fails is polled again after times
+that double, up to the expiry of its last answer; after that, nothing is known, as if there were no
+such endpoint.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _log = logging.getLogger(__name__)
 
 _BYTES_MOST = 1 << 20
 _POOLS_MOST = 1024
-_SECONDS_MOST = 10.0  # that an answer may take
+_SECONDS_MOST = 10.0  # timeout of a request
 _DOUBLINGS_MOST = 20
 
-# Asks the endpoint; the body of its answer.
+# Calls the endpoint; returns the body of its answer.
 Fetch = Callable[[], Awaitable[bytes]]
 
 
 class InventoryFault(Exception):
-    """The endpoint does not answer, or not with what it should."""
+    """The endpoint does not answer, or its answer is invalid."""
 
 
 class _Told(msgspec.Struct, rename="camel"):
@@ -50,7 +50,7 @@ class _Answer(msgspec.Struct):
 
 
 class HttpInventory:
-    """What one endpoint says of the pools of a cluster."""
+    """What one endpoint says about the pools of a cluster."""
 
     def __init__(self, settings: Settings, clock: Clock, fetch: Fetch | None = None) -> None:
         self._settings = settings
@@ -76,7 +76,7 @@ class HttpInventory:
             await self._clock.sleep(self._wait(failures))
 
     def _wait(self, failures: int) -> float:
-        """Until the next question; what is known must not outlive its time while we wait."""
+        """Seconds until the next poll; after failures, no later than the last answer expires."""
         interval, expiry = self._settings.interval_seconds, self._settings.expiry_seconds
         doubled: float = interval * 2 ** min(failures, _DOUBLINGS_MOST)
         longest = min(doubled, float(max(interval, expiry)))
@@ -91,7 +91,7 @@ class HttpInventory:
 
 
 def read_offers(body: bytes) -> Offers:
-    """What an answer says, by pool."""
+    """Parses an answer into offers by pool."""
     try:
         answer = msgspec.json.decode(body, type=_Answer)
         return {
@@ -108,7 +108,7 @@ def read_offers(body: bytes) -> Offers:
 
 
 def fetch_from(url: str) -> Fetch:
-    """Asks a real endpoint."""
+    """A Fetch of a real endpoint."""
 
     async def fetch() -> bytes:
         timeout = aiohttp.ClientTimeout(total=_SECONDS_MOST)

@@ -1,4 +1,4 @@
-"""What an inventory is to an agent, and how what sources say is put together."""
+"""The interface of inventories, and how their offers are merged into an observation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fairway.agent.drivers.interface import Observation, PoolSeen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a source says of one pool; None: it does not say."""
+    """What a source says about one pool; None: unknown."""
 
     stock: int | None = None
-    price_nanos: int | None = None  # of one node an hour
+    price_nanos: int | None = None  # of one node per hour
 
 
 Offers = Mapping[str, Offer]  # by pool
@@ -24,16 +24,16 @@ class Inventory(Protocol):
     """One source, or several."""
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Keeps up with its source until cancelled; tells when something changed."""
+        """Follows its source until cancelled; calls `changed` on each change."""
         ...
 
     def merged(self, observation: Observation) -> Observation:
-        """What the driver sees, with what the inventory knows."""
+        """The driver's observation, with what the inventory knows."""
         ...
 
 
 def with_offers(observation: Observation, offers: Offers) -> Observation:
-    """An observation whose pools say what the offers say; what they leave open stays."""
+    """An observation whose pools have the values of the offers; unknown values are kept."""
     if not offers:
         return observation
     pools = tuple(_offer(pool, offers.get(pool.name)) for pool in observation.pools)

@@ -1,4 +1,4 @@
-"""The static inventory: what the Cluster lists, and the driver reports, is all there is."""
+"""The static inventory: only what the Cluster lists and the driver reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Listed:
     """Adds nothing to what the driver sees."""
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """There is nothing to keep up with."""
+        """Does nothing: there is no source to follow."""
 
     def merged(self, observation: Observation) -> Observation:
         return observation

@@ -1,7 +1,7 @@
 """The agent's side of joining by pull: asking, waiting to be accepted, and renewing.
 
-An agent asks with a key of its own. Whoever else has the invitation can neither read the credential
-that is left for that key, nor ask once somebody has.
+An agent asks with its own key. Another holder of the invitation can neither read the credential
+that is left for that key, nor ask once an agent has asked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 _WRITE = Write(manager="fairway-agent")
 _LOOK_SECONDS = 2.0
-_RENEWALS = 7  # in the life of a credential
+_RENEWALS = 7  # a credential is renewed after 1/7 of its life
 _AGAIN_SECONDS = 60.0
 _WORTHLESS = (
     "the invitation is over: it was used, withdrawn or has expired; ask for another with "
@@ -34,7 +34,7 @@ _WORTHLESS = (
 
 
 async def ask(hub: KubeApi, cluster: str, request: Request) -> None:
-    """Says who would be the cluster's agent; Refused where somebody else has."""
+    """Asks to become the cluster's agent; Refused if another agent has asked."""
     namespace = work_namespace(cluster)
     while True:
         try:
@@ -47,7 +47,7 @@ async def ask(hub: KubeApi, cluster: str, request: Request) -> None:
             secret["data"] = {"agent": said}
             await hub.replace(SECRETS, secret, namespace=namespace, write=_WRITE)
         except Conflict:
-            continue  # somebody else asked at the same time
+            continue  # another agent asked at the same time
         except (Unauthorized, Forbidden, NotFound) as error:
             raise Refused(_WORTHLESS) from error
         return
@@ -63,7 +63,7 @@ def _compare(cluster: str, other: Request, own: Request) -> None:
 
 
 async def await_acceptance(hub: KubeApi, cluster: str, key: bytes, clock: Clock) -> Credential:
-    """Waits until somebody accepts; gives the credential."""
+    """Waits until an administrator accepts; returns the credential."""
     namespace = work_namespace(cluster)
     while True:
         try:
@@ -87,14 +87,14 @@ def _open(cluster: str, key: bytes, sealed: bytes) -> Credential:
 
 
 async def use_up(hub: KubeApi, cluster: str) -> None:
-    """Takes an invitation away that has served, with the rights of the agent itself."""
+    """Deletes a used invitation, with the rights of the agent itself."""
     for kind in (SECRETS, ACCOUNTS):
         with suppress(NotFound):
             await hub.delete(kind, rights.GUEST, namespace=work_namespace(cluster), write=_WRITE)
 
 
 async def renew_credential(hub: KubeApi, cluster: str) -> Credential:
-    """Another credential of the same account."""
+    """Gets another credential of the same account."""
     seconds = hub_side.CREDENTIAL_SECONDS
     return await hub_side.token_of(hub, work_namespace(cluster), rights.AGENT, seconds)
 
@@ -105,5 +105,5 @@ def due_at(credential: Credential, given_at: float) -> float:
 
 
 def due_between(given_at: float, expires_at: float) -> float:
-    """The same, for a credential that says itself from when to when it lasts."""
+    """The same, for a credential that states its own issue and expiry times."""
     return given_at + max((expires_at - given_at) / _RENEWALS, _AGAIN_SECONDS)

@@ -1,7 +1,7 @@
-"""The hub's side of joining by pull, done with an administrator's own rights.
+"""The hub's side of joining by pull, with an administrator's own rights.
 
-`invite` prepares a place for a cluster and gives the invitation; `accept` gives whoever asked their
-credential. Either may be done again: what is there is made what it should be.
+`invite` prepares the objects of a cluster and returns the invitation; `accept` gives the agent that
+asked its credential. Both can be repeated: existing objects are brought to the desired state.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _WRITE = Write(manager="fairway-join")
 
 
 class Refused(Exception):
-    """What was asked for is not done; the message says why, and what to do."""
+    """The request was not carried out; the message says why, and what to do."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody says who asks to be a cluster's agent."""
+    """What an agent says when it asks to join."""
 
     public_key: str
     host: str = ""
@@ -46,7 +46,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
-    """A token of an account, and how long it lasts."""
+    """A token of an account, and when it expires."""
 
     token: str
     expires_at: str
@@ -54,17 +54,17 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """How a cluster shall join."""
+    """How a cluster is to join."""
 
     mode: str = "Observe"
-    seconds: int = 3600  # that the invitation lasts
-    replaces: bool = False  # an agent that the cluster has already
-    streams: str = ""  # where the hub takes streams, if that is not where its objects are
-    streams_authority: str = ""  # who signed the certificate there, as PEM
+    seconds: int = 3600  # lifetime of the invitation
+    replaces: bool = False  # whether to replace the cluster's current agent
+    streams: str = ""  # where the hub accepts streams, if not at its API server
+    streams_authority: str = ""  # the CA of the certificate there, as PEM
 
 
 async def invite(hub: KubeApi, access: Access, cluster: str, wanted: Wanted) -> Invitation:
-    """Makes a place for a cluster, and an invitation to it; earlier ones are worth nothing."""
+    """Prepares the objects of a cluster, and invites its agent; voids earlier invitations."""
     namespace = work_namespace(cluster)
     await make_namespace(hub, namespace)
     place = await _place(hub, cluster, wanted)
@@ -87,7 +87,7 @@ async def invite(hub: KubeApi, access: Access, cluster: str, wanted: Wanted) -> 
 
 
 async def _place(hub: KubeApi, cluster: str, wanted: Wanted) -> JsonObject:
-    """The Cluster object of one that is to join, not accepted yet."""
+    """The Cluster object of a joining cluster, not accepted yet."""
     try:
         result = _decode(await hub.get(CLUSTERS, cluster))
     except NotFound:
@@ -107,7 +107,7 @@ async def _place(hub: KubeApi, cluster: str, wanted: Wanted) -> JsonObject:
 
 
 async def join_request(hub: KubeApi, cluster: str) -> Request | None:
-    """Who asks to be the agent of a cluster, if anybody does."""
+    """The request to be the agent of a cluster, if there is one."""
     try:
         secret = await hub.get(SECRETS, rights.GUEST, work_namespace(cluster))
     except NotFound:
@@ -117,7 +117,7 @@ async def join_request(hub: KubeApi, cluster: str) -> Request | None:
 
 
 async def accept(hub: KubeApi, cluster: str, request: Request, *, mode: str = "") -> None:
-    """Makes one who asked the agent of a cluster."""
+    """Accepts the agent that asked as the agent of a cluster."""
     owner = rights.owner_of(_decode(await hub.get(CLUSTERS, cluster)))
     namespace = work_namespace(cluster)
     await apply_all(hub, rights.agent_objects(cluster, owner))
@@ -133,9 +133,9 @@ async def accept(hub: KubeApi, cluster: str, request: Request, *, mode: str = ""
 
 
 async def trust(hub: KubeApi, cluster: str, *, mode: str = "") -> bool:
-    """Accepts a cluster whose agent needs no credential; false for one where somebody must ask.
+    """Accepts a cluster whose agent needs no credential; false if an agent must ask first.
 
-    An agent that was accepted before gets the rights that agents have by now.
+    An agent that was accepted before gets the current rights of agents.
     """
     result = _decode(await hub.get(CLUSTERS, cluster))
     if _is_pull(result):
@@ -149,7 +149,7 @@ async def trust(hub: KubeApi, cluster: str, *, mode: str = "") -> bool:
 
 
 async def token_of(api: KubeApi, namespace: str, account: str, seconds: int) -> Credential:
-    """A token of an account, for as long as was asked or as the server grants."""
+    """A token of an account, valid for `seconds` or as long as the server grants."""
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
@@ -163,7 +163,7 @@ async def token_of(api: KubeApi, namespace: str, account: str, seconds: int) -> 
 
 
 async def make_namespace(api: KubeApi, name: str) -> None:
-    """Makes a namespace; waits for one to go that is going with a cluster of the same name."""
+    """Creates a namespace; first waits for the end of a namespace that is being deleted."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     disown = Patch(type="merge", body={"metadata": {"ownerReferences": None}})
     until = api.clock.now() + GOING_SECONDS_MAX
@@ -180,14 +180,14 @@ async def make_namespace(api: KubeApi, name: str) -> None:
 
 
 async def own_namespace(hub: KubeApi, cluster: JsonObject) -> None:
-    """Lets the namespace of a cluster go with it, and all that is in it."""
+    """Makes the Cluster object own its namespace, so that both are deleted together."""
     body = {"metadata": {"ownerReferences": [rights.owner_of(cluster)]}}
     name = work_namespace(cluster["metadata"]["name"])
     await hub.patch(NAMESPACES, name, Patch(type="merge", body=body), write=_WRITE)
 
 
 async def apply_all(api: KubeApi, bodies: Sequence[JsonObject]) -> None:
-    """Makes objects what they should be, leaving what others added."""
+    """Applies objects; keeps fields that others added."""
     for body in bodies:
         metadata = body["metadata"]
         await api.patch(
@@ -200,7 +200,7 @@ async def apply_all(api: KubeApi, bodies: Sequence[JsonObject]) -> None:
 
 
 def data_of(secret: JsonObject) -> dict[str, bytes]:
-    """What a Secret holds."""
+    """The decoded data of a Secret."""
     return {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
 
 

@@ -1,4 +1,4 @@
-"""An invitation: all that an agent needs to find its hub and to ask, as one text to paste."""
+"""An invitation: all that an agent needs to find its hub and ask to join, as one text to paste."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import msgspec
 
 from fairway.client.access import Access
 
-_BEGINNING = "fwj1."  # so that one is known when it is seen, and may change
+_BEGINNING = "fwj1."  # makes invitations recognizable, and versions the format
 _LENGTH_MOST = 64 << 10
 
 
 class BadInvitation(ValueError):
-    """A text that is no invitation."""
+    """A text that is not an invitation."""
 
 
 class Invitation(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the hub is, who signed its certificate, which cluster, and the token to ask with."""
+    """The hub's address and CA, the cluster, and the token to ask with."""
 
     server: str
     cluster: str
     token: str
-    authority: str = ""  # PEM; empty: the system's own
+    authority: str = ""  # PEM; empty: the CAs of the system
     tls_server_name: str = ""
-    streams: str = ""  # where the hub takes streams, if not there
+    streams: str = ""  # where the hub accepts streams, if not at `server`
     streams_authority: str = ""  # as above
 
     def text(self) -> str:
@@ -34,11 +34,11 @@ class Invitation(msgspec.Struct, frozen=True, kw_only=True):
         return _BEGINNING + encoded.rstrip("=")
 
     def digest(self) -> str:
-        """Which invitation it is, without what it holds."""
+        """Identifies the invitation without revealing its content."""
         return hashlib.sha256(self.text().encode()).hexdigest()
 
     def access(self) -> Access:
-        """The hub, as one who asks sees it."""
+        """Access to the hub with the invitation's token."""
         return Access(
             server=self.server,
             source="the invitation",
@@ -49,7 +49,7 @@ class Invitation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(text: str) -> Invitation:
-    """The invitation in a text."""
+    """Parses an invitation."""
     text = "".join(text.split())
     if not text.startswith(_BEGINNING) or len(text) > _LENGTH_MOST:
         raise BadInvitation(f"this is no invitation: one begins with {_BEGINNING}")

@@ -1,4 +1,4 @@
-"""Joining by push: an account in the cluster for the hub, with the least that it needs there."""
+"""Joining by push: an account in the cluster for the hub, with the least rights it needs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _RBAC = "rbac.authorization.k8s.io"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """A cluster that the hub is to reach by itself."""
+    """A cluster that the hub reaches by itself."""
 
     cluster: str
     mode: str = "Observe"
     context: str = ""  # of the kubeconfig
-    topology: Sequence[JsonObject] = ()  # levels, the outermost first; none: left as they are
+    topology: Sequence[JsonObject] = ()  # levels, the outermost first; none: left unchanged
 
 
 def member_objects(
@@ -49,9 +49,9 @@ def member_objects(
     allowed: Sequence[str] = (),
     may_renew: bool = True,
 ) -> list[JsonObject]:
-    """All that is made in a cluster for an agent, so that it may look, or act as well.
+    """The objects that give an agent its rights in a cluster: to read, or to act as well.
 
-    One inside the cluster is given tokens by its pod, and need not renew its own.
+    An agent inside the cluster gets tokens from its pod, and need not renew its own.
     """
     name = member_rights.AGENT
     account = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
@@ -80,7 +80,7 @@ def member_objects(
 
 
 def renewal_objects() -> list[JsonObject]:
-    """The right of the hub's account to take another token of its own, and of no other account."""
+    """The right of the hub's account to request tokens of its own, and of no other account."""
     name = f"{member_rights.AGENT}-token"
     metadata = {"name": name, "namespace": NAMESPACE}
     rule = {
@@ -103,21 +103,21 @@ def renewal_objects() -> list[JsonObject]:
 
 
 async def prepare(member: KubeApi, objects: Sequence[JsonObject]) -> Credential:
-    """Makes the hub's account in a cluster, and gives a token of it."""
+    """Makes the hub's account in a cluster, and returns a token of it."""
     await apply_all(member, objects)
     return await token_of(member, NAMESPACE, member_rights.AGENT, CREDENTIAL_SECONDS)
 
 
 def context_of(token: str) -> str:
-    """The name of a token's context: another for another token, so that the hub takes it up."""
+    """The context name of a token: a new token has a new name, so that the hub notices it."""
     return f"token-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
 
 
 def kubeconfig(access: Access, token: str) -> str:
-    """A kubeconfig with everything in it, for the account of a token."""
+    """A self-contained kubeconfig for the account of a token."""
     context = context_of(token)
     if access.proxy:
-        # The way from here need not be the hub's.
+        # The hub may not reach the cluster by the proxy that is used here.
         raise Refused(f"{access.server} is reached by a proxy from here; join it by --pull")
     server: JsonObject = {"server": access.server}
     if access.authority:
@@ -140,7 +140,7 @@ def kubeconfig(access: Access, token: str) -> str:
 
 
 def hub_objects(pushed: Pushed, config: str) -> list[JsonObject]:
-    """What the hub needs for a cluster: how to reach it, and what it is."""
+    """The objects that the hub needs for a cluster: the kubeconfig Secret and the Cluster."""
     namespace = work_namespace(pushed.cluster)
     secret = {
         "apiVersion": "v1",
@@ -168,7 +168,7 @@ def cluster_object(pushed: Pushed) -> JsonObject:
 
 
 async def enter(hub: KubeApi, pushed: Pushed, config: str) -> None:
-    """Puts a cluster on the hub."""
+    """Creates a cluster on the hub."""
     await make_namespace(hub, work_namespace(pushed.cluster))
     await apply_all(hub, hub_objects(pushed, config))
     await own_namespace(hub, msgspec.json.decode(await hub.get(CLUSTERS, pushed.cluster)))

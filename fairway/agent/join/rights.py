@@ -1,11 +1,11 @@
-"""What an agent may do on its hub, and what somebody may who was only invited.
+"""The rights of an agent on its hub, and those of an agent that is only invited.
 
-All of it is plain RBAC over plain accounts, so it holds on the embedded hub and on Kubernetes
-alike. What is in the cluster's own namespace is the agent's. Of what has no namespace, it reaches
-what bears its cluster's name. Beyond that it reads what every agent goes by: the fleet's settings
-and the rules of kinds.
+They are plain RBAC over service accounts, so they work on the embedded hub and on Kubernetes alike.
+In its cluster's namespace, an agent can access its works, leases and token. Outside namespaces, it
+can access the objects with its cluster's name, and read what every agent needs: the fleet's
+settings and the rules of kinds.
 
-Everything belongs to the Cluster object, and goes when that goes.
+All these objects have an owner reference to the Cluster object, and are deleted with it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from fairway.api.meta import API_VERSION, GROUP, JsonObject
 from fairway.api.names import report_name, work_namespace
 
 AGENT = "fairway-agent"
-GUEST = "fairway-join"  # the account of who was invited, and the Secret in which they ask
-CHUNKS_MOST = 32  # of a cluster's report that an agent may write: 64,000 nodes
+GUEST = "fairway-join"  # the account of an invited agent, and the Secret in which it asks
+CHUNKS_MOST = 32  # chunks that an agent may report: 64,000 nodes
 _RBAC = "rbac.authorization.k8s.io"
 _READING = ("get", "list", "watch")
 _WRITING = ("create", "patch", "update")
 
 
 def role_name(cluster: str) -> str:
-    """The role of a cluster's agent for what has no namespace."""
+    """The name of the agent's role for objects without a namespace."""
     return f"fairway:cluster:{cluster}"
 
 
 def guest_objects(cluster: str, owner: JsonObject) -> list[JsonObject]:
-    """An account that may read and answer one Secret, and do nothing else."""
+    """An account that may read and update one Secret, and do nothing else."""
     rule = _rule("", ["secrets"], ("get", "update"), names=[GUEST])
     return [
         _object("v1", "Secret", GUEST, cluster, owner, type="fairway.dev/join"),
@@ -40,7 +40,7 @@ def guest_objects(cluster: str, owner: JsonObject) -> list[JsonObject]:
 
 
 def agent_objects(cluster: str, owner: JsonObject) -> list[JsonObject]:
-    """The account of a cluster's agent, and what it may do."""
+    """The account of a cluster's agent, and its rights."""
     own = [
         _rule(GROUP, ["works"], (*_READING, "create")),
         _rule(GROUP, ["works/status"], ("get", "patch", "update")),
@@ -73,7 +73,7 @@ def agent_objects(cluster: str, owner: JsonObject) -> list[JsonObject]:
 
 
 def owner_of(cluster: JsonObject) -> JsonObject:
-    """A reference by which things belong to a Cluster object."""
+    """An owner reference to a Cluster object."""
     metadata = cluster["metadata"]
     identity = {"name": metadata["name"], "uid": metadata["uid"]}
     return {"apiVersion": API_VERSION, "kind": "Cluster", **identity}
@@ -87,7 +87,7 @@ def _grant(
     *,
     is_everywhere: bool = False,
 ) -> list[JsonObject]:
-    """A role and what binds the account to it, in the cluster's namespace or everywhere."""
+    """A role and its binding to the account, in the cluster's namespace or everywhere."""
     kind = "ClusterRole" if is_everywhere else "Role"
     account = AGENT if is_everywhere else name
     subject = {"kind": "ServiceAccount", "name": account, "namespace": work_namespace(cluster)}

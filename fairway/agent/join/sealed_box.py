@@ -1,7 +1,7 @@
-"""Texts that one key alone can open.
+"""Texts that only one private key can open.
 
-X25519 with a key made for the one text, HKDF-SHA256 over what both sides know, and
-ChaCha20-Poly1305 (RFC 7748, 5869, 8439). The derived key is used once, so that the nonce may be
+X25519 with an ephemeral key per text, HKDF-SHA256 over what both sides know, and
+ChaCha20-Poly1305 (RFC 7748, 5869, 8439). The derived key is used once, so the nonce may be
 constant.
 """
 
@@ -24,27 +24,27 @@ _SHOWN = 16  # hexadecimal digits of a fingerprint
 
 
 class NotSealedForUs(ValueError):
-    """A text that this key does not open."""
+    """A text that this key cannot open."""
 
 
 def new_key() -> bytes:
-    """A private key."""
+    """Generates a private key."""
     return X25519PrivateKey.generate().private_bytes_raw()
 
 
 def public_of(private: bytes) -> str:
-    """The public key that goes with a private one, as text."""
+    """The public key of a private key, as text."""
     return _text(X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw())
 
 
 def fingerprint(public: str) -> str:
-    """A public key, short enough to be compared by people."""
+    """A digest of a public key, short enough for people to compare."""
     digest = hashlib.sha256(public.encode()).hexdigest()[:_SHOWN]
     return "-".join(digest[at : at + 4] for at in range(0, _SHOWN, 4))
 
 
 def seal(public: str, content: bytes) -> str:
-    """A text for whoever has the private key; ValueError where that is no public key."""
+    """Seals a text for the holder of the private key; ValueError if `public` is no public key."""
     receiver = base64.b64decode(public, validate=True)
     own = X25519PrivateKey.generate()
     sender = own.public_key().public_bytes_raw()
@@ -54,7 +54,7 @@ def seal(public: str, content: bytes) -> str:
 
 
 def open_sealed(private: bytes, sealed: str) -> bytes:
-    """What was sealed for this key."""
+    """Opens a text that was sealed for this key."""
     key = X25519PrivateKey.from_private_bytes(private)
     try:
         whole = base64.b64decode(sealed, validate=True)

@@ -1,10 +1,9 @@
-"""Keeps the token from running out by which a hub reaches a cluster that joined by push.
+"""Renews the token by which a hub reaches a cluster that joined by push.
 
-The token is one of the hub's account in the cluster, and says itself whose it is and until when.
-While most of its life is left the cluster is asked for another, in the account's own name, and the
-hub's Secret gets that in the place of the old. Whoever joins the cluster anew at that moment wins:
-their token is taken up. Tokens of anybody else, and Secrets that somebody else looks after, are
-left alone.
+The token belongs to the hub's account in the cluster, and states its account and expiry. While most
+of its life is left, the hub requests another token as that account, and replaces the old one in its
+Secret. A concurrent join of the cluster wins: its token is used. Tokens of other accounts, and
+Secrets that the user manages, are left alone.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from fairway.store.keys import SECRETS
 _log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 60.0  # between two renewals at least, and after one that failed
-_SECONDS_MOST = 3600.0  # between looks at whether the token is due
+_SECONDS_MOST = 3600.0  # between checks whether the token is due
 _PARTS = 3  # of a signed token
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token says of itself."""
+    """The claims of a token."""
 
     sub: str = ""
     iat: float = 0.0
@@ -52,7 +51,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def claims_of(token: str) -> Claims | None:
-    """What a token says of itself, unproven; None for one that says nothing."""
+    """The claims of a token, not verified; None if it has none."""
     parts = token.split(".")
     if len(parts) != _PARTS:
         return None
@@ -63,7 +62,7 @@ def claims_of(token: str) -> Claims | None:
 
 
 class Renewing:
-    """Renews the token of one cluster, for as long as its driver is open."""
+    """Renews the token of one cluster while its driver is open."""
 
     def __init__(self, store: Store, cluster: Cluster, clock: Clock) -> None:
         self._store = store
@@ -80,7 +79,7 @@ class Renewing:
         )
 
     async def run(self, api: KubeApi, access: Access) -> None:
-        """Looks after the token with which a cluster is reached; ends where that is not ours."""
+        """Renews the token of a cluster; returns if token or Secret are not the hub's own."""
         token = access.token
         while self._is_ours:
             claims = claims_of(token)
@@ -95,7 +94,7 @@ class Renewing:
                 token = await self.renewed(api, token)
                 api.show(token)
             except Forbidden as fault:
-                # It joined before accounts had this right.
+                # The cluster joined before accounts had this right.
                 wait = _SECONDS_MOST
                 _log.warning("%s: the token ends, join again: %s", self._name, fault)
             except (ApiError, ClientError, OSError, ValueError) as fault:
@@ -103,7 +102,7 @@ class Renewing:
             await self._clock.sleep(wait)
 
     async def renewed(self, api: KubeApi, token: str) -> str:
-        """Another token, once the hub keeps it; the one that is kept, where that is another."""
+        """A new token, once the Secret has it; if the Secret has another token, that one."""
         secret, text = await self._secret()
         if (kept := self._token_in(text)) != token:
             return kept
@@ -111,7 +110,7 @@ class Renewing:
         config = _with_token(yaml.safe_load(text), token, given.token)
         content = yaml.safe_dump(config, sort_keys=False).encode()
         data = {**secret["data"], push.KEY: base64.b64encode(content).decode()}
-        # The version that was read goes along, so that nobody else's token is written over.
+        # The update has the version that was read, so that no other token is overwritten.
         changed = {**secret, "data": data}
         try:
             await self._store.update(SECRETS, changed, namespace=self._namespace, write=BY_HUB)
@@ -121,7 +120,7 @@ class Renewing:
         return given.token
 
     async def _secret(self) -> tuple[JsonObject, str]:
-        """What the hub keeps, and the kubeconfig in it."""
+        """The hub's Secret, and the kubeconfig in it."""
         secret = (await self._store.get(SECRETS, push.SECRET, self._namespace)).object()
         return secret, data_of(secret).get(push.KEY, b"").decode()
 
@@ -133,7 +132,7 @@ _ACCOUNT = member_rights.account(push.NAMESPACE, member_rights.AGENT)
 
 
 def _with_token(config: JsonObject, before: str, after: str) -> JsonObject:
-    """A kubeconfig with another token for whoever had the one before; all names stay."""
+    """A kubeconfig with the new token for each user that has the old one; all names stay."""
     users = [
         {**user, "user": {**user["user"], "token": after}}
         if (user.get("user") or {}).get("token") == before

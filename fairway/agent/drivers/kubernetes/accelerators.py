@@ -1,7 +1,7 @@
-"""Which accelerators a node has, by the labels and resources that are usual.
+"""Which accelerators a node has, by the usual labels and resources.
 
-Every vendor and provider has labels of its own. They are reported as they are, since pods are sent
-to nodes by them; here they are only read.
+Every vendor and provider has its own labels. Reports keep them unchanged, since pods select nodes
+by them; here they are only read.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from fairway.api.amounts import is_accelerator
 
-# Labels that name the model, in the order in which they are believed: device plugins know what is
-# there, providers only what was asked for.
+# Labels that name the model, the most trusted first: device plugins know what is there, providers
+# only what was requested.
 _MODEL_LABELS = (
     "nvidia.com/gpu.product",
     "amd.com/gpu.product-name",
@@ -31,15 +31,15 @@ _MODEL_LABELS = (
 _MEMORY_LABELS = ("nvidia.com/gpu.memory", "aliyun.accelerator/nvidia_mem", "amd.com/gpu.vram")
 _TOPOLOGY_LABELS = ("cloud.google.com/gke-tpu-topology",)
 _CHIPS = ("aws.amazon.com/neuron",)  # whole chips, whose cores are counted as accelerators
-_CUT = ("-SHARED",)  # what a device plugin appends to the model where devices are shared
+_CUT = ("-SHARED",)  # what a device plugin appends to the model of shared devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
-    """The accelerators of one node; all of one model, as nodes are."""
+    """The accelerators of one node; a node has one model only."""
 
     model: str = ""  # as the label has it
-    resources: tuple[str, ...] = ()  # by which pods ask for them
+    resources: tuple[str, ...] = ()  # that pods request
     memory: str = ""
     topology: str = ""  # of the slice that the node is a part of
 
@@ -47,7 +47,7 @@ class Accelerators:
 def accelerators_of(
     labels: Mapping[str, str], allocatable: Mapping[str, int]
 ) -> Accelerators | None:
-    """What a node has; None where it has nothing of the kind."""
+    """The accelerators of a node; None if it has none."""
     resources = tuple(
         sorted(
             name
@@ -73,5 +73,5 @@ def _first(labels: Mapping[str, str], keys: tuple[str, ...]) -> str:
 
 
 def model_label(labels: Mapping[str, str]) -> str:
-    """The label that names the model of a node's accelerators; empty where none does."""
+    """The label that names the model of a node's accelerators; empty if none does."""
     return next((key for key in _MODEL_LABELS if labels.get(key)), "")

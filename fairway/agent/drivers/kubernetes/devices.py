@@ -1,9 +1,9 @@
-"""Devices that drivers publish in resource slices, and who has them (dynamic resource allocation).
+"""Devices that drivers publish in resource slices, and their use (dynamic resource allocation).
 
 A node's devices are counted under the name of their driver, such as `gpu.nvidia.com`, beside the
-resources of its kubelet. Those that claims have been given are in use, whoever's pods they are:
-what our own pods claim is not among the amounts that they are charged for. Devices that belong to
-no single node are not counted.
+resources of its kubelet. Devices that are allocated to claims are in use, even if pods of works
+claim them: claimed devices are not among the amounts charged to a work. Devices that belong to no
+single node are not counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Slice:
 
 Pool = tuple[str, str]  # driver and name
 ObjectName = tuple[str, str]  # namespace and name
-Allocation = Mapping[Pool, int]  # devices that a claim has
+Allocation = Mapping[Pool, int]  # devices allocated to a claim
 
 
 class _Value(msgspec.Struct):
@@ -110,7 +110,7 @@ def read_allocation(raw: bytes) -> Allocation:
 
 
 def kinds_of(version: str) -> tuple[ResourceKey, ResourceKey]:
-    """Slices and claims, in a version that the cluster serves."""
+    """The kinds of slices and claims, in a version that the cluster serves."""
     return ResourceKey(GROUP, version, "resourceslices"), ResourceKey(
         GROUP, version, "resourceclaims"
     )
@@ -127,7 +127,7 @@ class Devices:
         self._taken: Counter[Pool] = Counter()
 
     def take_slice(self, name: str, said: Slice | None) -> set[str]:
-        """The nodes that this is news of."""
+        """Takes a slice, or its deletion; returns the affected nodes."""
         before = self._slices.pop(name, None)
         if before is not None:
             self._of_node[before.node].pop(name)
@@ -143,7 +143,7 @@ class Devices:
         return {slice_.node for slice_ in (before, said) if slice_ is not None and slice_.node}
 
     def take_claim(self, place: ObjectName, claim: Allocation | None) -> set[str]:
-        """The nodes that this is news of."""
+        """Takes a claim, or its deletion; returns the affected nodes."""
         before = self._claims.pop(place, {})
         if claim:
             self._claims[place] = claim
@@ -158,7 +158,7 @@ class Devices:
         return {model for slice_ in self._slices.values() for model in slice_.models}
 
     def on(self, node: str) -> tuple[dict[str, int], dict[str, int]]:
-        """How many of each driver a node has, and how many of them claims have; in nanos."""
+        """How many devices of each driver a node has, and how many are claimed; in nanos."""
         has: dict[str, int] = {}
         used: dict[str, int] = {}
         for pool in {

@@ -1,7 +1,7 @@
-"""How an agent touches a Kubernetes cluster.
+"""The Kubernetes driver, as an agent calls it.
 
-What it is asked for it does at once, as far as that can be done at once; what must wait until pods
-are gone goes on by itself. It remembers nothing that is not in the cluster.
+It does at once what can be done at once; what must wait until pods are gone continues in the
+background. It remembers nothing that is not in the cluster.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fairway.kubeapi import Access
 from fairway.metrics.interface import PodUsage
 from fairway.streams.requests import Exchange
 
-# How to reach the cluster; asked for each time the driver opens, since credentials change.
+# How to reach the cluster; called each time the driver opens, since credentials change.
 FindAccess = Callable[[], Awaitable[Access]]
 
 

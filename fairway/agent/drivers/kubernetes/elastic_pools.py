@@ -1,4 +1,4 @@
-"""Elastic pools of a Kubernetes cluster: those that are listed, and those of its autoscalers."""
+"""Elastic pools of a Kubernetes cluster: those listed, and those of its autoscalers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairway.api.pools import ElasticPool
 
 
 class Offering:
-    """What a cluster offers, by what is seen of it."""
+    """The elastic pools that a cluster offers."""
 
     def __init__(self, cluster: Cluster, picture: Picture, provisioning: Provisioning) -> None:
         self._spec = cluster.spec
@@ -19,18 +19,21 @@ class Offering:
         self._provisioning = provisioning
 
     def found(self) -> Found:
-        """Pools that nobody listed."""
+        """Pools of autoscalers, which the Cluster does not list."""
         return self._picture.found_pools(self._spec.instance_types)
 
     def pools(self) -> tuple[ElasticPool, ...]:
-        """All pools; what is listed goes before what was found by the same name."""
+        """All pools; a listed pool replaces a found pool of the same name."""
         listed = self._spec.elastic_pools
         names = {pool.name for pool in listed}
         return (*listed, *(pool for pool in self.found().pools if pool.name not in names))
 
     def seen(self) -> tuple[PoolSeen, ...]:
-        """Pools by the labels of their nodes. Who makes nodes come is the cluster's own autoscaler:
-        what is on its way is known where it is asked by requests, and else not."""
+        """Pools by the labels of their nodes.
+
+        The cluster's own autoscaler provisions nodes, so nodes that are being provisioned are known
+        only where requests ask for them.
+        """
         return tuple(self._seen(pool) for pool in self.pools())
 
     def _seen(self, pool: ElasticPool) -> PoolSeen:

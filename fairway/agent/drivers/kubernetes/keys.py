@@ -1,4 +1,4 @@
-"""Which object, whatever version of its kind it is told in, and where a kind is served."""
+"""Identifies an object, whatever API version it is read in, and the resource of a kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ObjectKey:
 
 
 def key_of(body: JsonObject) -> ObjectKey:
-    """The object that a manifest, or an object itself, is."""
+    """The key of a manifest or an object."""
     group, _, _ = text(body, "apiVersion").rpartition("/")
     return ObjectKey(
         group=group,
@@ -32,5 +32,5 @@ def key_of(body: JsonObject) -> ObjectKey:
 
 
 def key_of_kind(served: Served) -> ResourceKey:
-    """The kind as it is asked for in the version that the cluster serves."""
+    """The resource of a kind, in the version that the cluster serves."""
     return ResourceKey(served.group, served.version, served.plural)

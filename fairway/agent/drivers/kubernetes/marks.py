@@ -1,8 +1,7 @@
-"""Marks by which objects and pods of works are known in a cluster.
+"""Labels and annotations that mark objects and pods of works in a cluster.
 
-Labels say which cluster of which fleet made something, for which work and attempt; by them things
-are watched and selected. Names that are too long for a label, and what only we need to know, are in
-annotations.
+Labels name the cluster of a fleet, the work and the attempt; watches and selectors use them. Names
+that are too long for a label, and what only the driver needs, are in annotations.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from fairway.kinds.decision import ATTEMPT, WORK
 from fairway.kinds.interface import Kind
 from fairway.kinds.plain import annotation, child, text
 
-MANAGER = "fairway-agent"  # of fields, in the cluster
+MANAGER = "fairway-agent"  # the field manager in the cluster
 CLUSTER = "fairway.dev/cluster"  # the cluster's name in its fleet
 PLACEHOLDER = "fairway.dev/placeholder"
 POSITION = "fairway.dev/position"  # among the manifests of the work
 DELETION = "fairway.dev/deletion"
-FOUND = "Found"  # of what was there before any work needed it; it stays, as with Orphan
-PLACES = "fairway.dev/places"  # nodes that placeholders held
+FOUND = "Found"  # of an object older than any work that needs it; it stays, as with Orphan
+PLACES = "fairway.dev/places"  # nodes that placeholder pods held
 
 _LABELS = (CLUSTER, WORK, ATTEMPT)
 _ANNOTATIONS = (WORK, POSITION, DELETION, PLACES)
@@ -34,22 +33,22 @@ def label(name: str) -> str:
 
 
 def selector(cluster: str) -> str:
-    """Selects all that is ours."""
+    """Selects everything made by this driver."""
     return f"{CLUSTER}={label(cluster)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Whose an object is."""
+    """The owner of an object."""
 
     cluster: str
     work: str
     attempt: int
-    deletion: str = ""  # what becomes of it with its work; empty: as it says already
+    deletion: str = ""  # what happens to the object with its work; empty: unchanged
 
 
 def with_marks(manifest: JsonObject, owner: Owner, **annotations: str) -> JsonObject:
-    """A copy of a manifest that says whose it is."""
+    """A copy of a manifest with the marks of its owner."""
     metadata = child(manifest, "metadata")
     labels = {
         CLUSTER: label(owner.cluster),
@@ -70,7 +69,7 @@ def with_marks(manifest: JsonObject, owner: Owner, **annotations: str) -> JsonOb
 
 
 def marked_pods(kind: Kind, manifest: JsonObject, owner: Owner) -> JsonObject:
-    """A copy whose pods say whose they are, too."""
+    """A copy whose pod templates carry the labels of the owner, too."""
     named = decision.with_pod_labels(kind, manifest, work=owner.work, attempt=owner.attempt)
     sets = {pod_set.name for pod_set in kind.pod_sets(named)}
     change = decision.Change(labels={CLUSTER: label(owner.cluster)})
@@ -78,19 +77,19 @@ def marked_pods(kind: Kind, manifest: JsonObject, owner: Owner) -> JsonObject:
 
 
 def without_marks() -> JsonObject:
-    """A merge patch that takes our marks off an object that is to stay."""
+    """A merge patch that removes the marks from an object that is to stay."""
     labels: dict[str, Any] = dict.fromkeys(_LABELS)
     annotations: dict[str, Any] = dict.fromkeys(_ANNOTATIONS)
     return {"metadata": {"labels": labels, "annotations": annotations}}
 
 
 def is_made_by_us(body: JsonObject) -> bool:
-    """Whether an object was made for a work as such; labels alone also come down to pods."""
+    """Whether an object was made for a work itself; pods inherit the labels, not the annotation."""
     return bool(annotation(body, WORK))
 
 
 def work_of(body: JsonObject) -> str:
-    """The name of the work that an object belongs to; empty for one that is not ours."""
+    """The name of the work that an object belongs to; empty if it belongs to none."""
     return annotation(body, WORK)
 
 

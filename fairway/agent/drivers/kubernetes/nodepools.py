@@ -1,12 +1,12 @@
 """Node pools of a cluster's own autoscaler, as elastic pools.
 
-Karpenter's NodePool says which instance types, zones and capacity types it may make, and limits for
-all of them together; each combination is a pool of ours, and its limits are a quota that they
-share. What an instance type has is not said there: the Cluster lists it, or a node of that type
-shows it.
+A Karpenter NodePool names the instance types, zones and capacity types that it may provision, and
+limits for all of them together. Each combination becomes an elastic pool, and the limits become a
+quota that these pools share. The capacity of an instance type is not in the NodePool: the Cluster
+lists it, or a node of that type shows it.
 
 Cluster autoscaler finds its groups with the provider. With Cluster API they are MachineDeployments,
-whose annotations say how many nodes there may be and what each has, also where there is none yet.
+whose annotations say how many nodes there may be and what each has, even before the first node.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _AMOUNTS = {
 }
 _GPU = "nvidia.com/gpu"
 _POOLS_MOST = 64
-_NODES_MOST = 1000  # of a pool that says no limit
+_NODES_MOST = 1000  # of a pool without a limit
 _NAME_MOST = 63
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
@@ -53,13 +53,13 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Pools that were found, and the quotas that they share."""
+    """Found pools, and the quotas that they share."""
 
     pools: tuple[ElasticPool, ...] = ()
     quotas: tuple[ProviderQuota, ...] = ()
 
     def labels_of(self, node: Node) -> Mapping[str, str]:
-        """What tells of which pool a node is, where it can be given back: Karpenter's can."""
+        """The label that names a node's pool, if the node can be released: a Karpenter node can."""
         if NODE_POOL not in node.labels:
             return {}
         for pool in self.pools:
@@ -73,7 +73,7 @@ def find_pools(
     types: Iterable[InstanceType],
     nodes: Iterable[Node],
 ) -> Found:
-    """All pools of a cluster's autoscalers; past the limit the last by name are left out."""
+    """All pools of a cluster's autoscalers; beyond the limit, the last by name are left out."""
     known = {type_.name: type_ for type_ in types}
     for node in nodes:
         name = node.labels.get(INSTANCE_TYPE, "")
@@ -93,7 +93,7 @@ def find_pools(
                 several = _cluster_api(body)
             pools.update((pool.name, pool) for pool in several)
         except (QuantityError, msgspec.ValidationError):
-            continue  # what cannot be understood is not offered
+            continue  # a pool that cannot be parsed is not offered
     kept = tuple(islice((pools[name] for name in sorted(pools)), _POOLS_MOST))
     used = {pool.quota for pool in kept}
     return Found(pools=kept, quotas=tuple(quotas[name] for name in sorted(used & quotas.keys())))
@@ -153,7 +153,7 @@ def _allows(requirements: list[JsonObject], key: str, value: str) -> bool:
 
 
 def _values(requirements: list[JsonObject], key: str) -> list[str]:
-    """The values that are listed for a key, and allowed by all that is said of it."""
+    """The values that are listed for a key, and allowed by all requirements on it."""
     result = {
         str(value)
         for requirement in requirements
@@ -164,7 +164,7 @@ def _values(requirements: list[JsonObject], key: str) -> list[str]:
 
 
 def _fixed(requirements: list[JsonObject]) -> dict[str, str]:
-    """Labels that every node has, since there is one value to choose."""
+    """Labels that every node has, since only one value is allowed."""
     keys = {text(requirement, "key") for requirement in requirements}
     chosen = {key: _values(requirements, key) for key in keys if key}
     return {key: values[0] for key, values in chosen.items() if len(values) == 1}
@@ -202,13 +202,13 @@ def _cluster_api(deployment: JsonObject) -> Iterator[ElasticPool]:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Labels as they are written there: key=value,key=value."""
+    """Parses labels of an annotation: key=value,key=value."""
     pairs = (part.partition("=") for part in text.split(",") if "=" in part)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _written_taints(text: str) -> Iterator[Taint]:
-    """Taints as they are written there: key=value:Effect,key=value:Effect."""
+    """Parses taints of an annotation: key=value:Effect,key=value:Effect."""
     plain: list[dict[str, Any]] = []
     for part in text.split(","):
         what, _, effect = part.strip().rpartition(":")

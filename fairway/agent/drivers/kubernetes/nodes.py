@@ -1,4 +1,4 @@
-"""What is kept of a node: what it has for pods, its labels and taints, and whether it is ready."""
+"""What is kept of a node: its allocatable amounts, labels, taints, and whether it is ready."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fairway.api.amounts import Quantity, QuantityError
 from fairway.api.meta import Taint
 
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-# Facts about processors and kernels that feature discovery finds by the hundred; reports have room
-# for some labels only, and nobody places pods by these.
+# Feature discovery adds hundreds of labels about processors and kernels. Reports have room for some
+# labels only, and pods are not placed by these.
 _UNTOLD_LABELS = ("feature.node.kubernetes.io/", "beta.kubernetes.io/")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _VALUE_MOST = 63
@@ -21,7 +21,7 @@ _VALUE_MOST = 63
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node as its own kubelet and the cluster's controllers say it is."""
+    """A node as its kubelet and the cluster's controllers describe it."""
 
     allocatable: Mapping[str, int] = field(default_factory=dict)  # in nanos
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ _decode = msgspec.json.Decoder(_Node).decode
 
 
 class ReadNode:
-    """Reads nodes; those of one shape share their amounts and labels."""
+    """Reads nodes; nodes of one shape share their amounts."""
 
     def __init__(self) -> None:
         self._shapes: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
@@ -99,7 +99,7 @@ def _amounts(allocatable: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _taints(spec: _Spec) -> tuple[Taint, ...]:
-    """Its taints; a cordoned node has one for that, even before a controller has put it there."""
+    """The taints of a node; a cordoned node has its taint even before a controller sets it."""
     taints = [
         Taint(key=taint.key, value=taint.value[:_VALUE_MOST], effect=taint.effect)  # type: ignore[arg-type]  # checked next
         for taint in spec.taints

@@ -1,8 +1,8 @@
-"""How pods and objects are ended.
+"""Ends pods and objects.
 
-Before its pods are ended an object is held, so that its controller makes no others; one that knows
-no way to be held goes with its pods. Objects go in the foreground: they are there until all that
-they made is gone, and so nothing is taken for gone too early.
+An object is held before its pods are ended, so that its controller makes no others; an object that
+cannot be held is deleted with its pods. Deletion is in the foreground: an object exists until
+everything it made is gone, so nothing counts as gone too early.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OVER = ("Succeeded", "Failed")
 
 
 class Ending:
-    """Ends what works have."""
+    """Ends the pods and objects of works."""
 
     def __init__(
         self, *, hands: Hands, making: Making, picture: Picture, works: Works, find_kind: FindKind
@@ -44,7 +44,7 @@ class Ending:
         self._find_kind = find_kind
 
     async def hold(self, kept: Kept) -> None:
-        """Sees to it that nothing makes pods for a work any more."""
+        """Makes sure that nothing creates pods for a work any more."""
         for key, body in self._works.running(kept):
             kind = self._find_kind(body)
             if kind is None or kind.read(body).phase in _OVER or _is_ending(body):
@@ -66,7 +66,7 @@ class Ending:
         grace_seconds: int | None,
         which: Callable[[OwnPod], bool] = lambda _: True,
     ) -> None:
-        """Asks pods to end."""
+        """Deletes live pods, with a grace period."""
         pods = [
             pod
             for pod in self._picture.pods.get(kept.label, {}).values()
@@ -75,7 +75,7 @@ class Ending:
         await asyncio.gather(*(self._end_pod(pod, kept.work, grace_seconds) for pod in pods))
 
     async def clear_pods(self, kept: Kept) -> None:
-        """Removes pods that have ended, and that nothing else removes."""
+        """Deletes ended pods that no controller deletes."""
         pods = [
             pod
             for pod in self._picture.pods.get(kept.label, {}).values()
@@ -84,7 +84,7 @@ class Ending:
         await asyncio.gather(*(self._end_pod(pod, kept.work, None) for pod in pods))
 
     async def remove_object(self, kept: Kept, key: ObjectKey, body: JsonObject) -> None:
-        """Removes an object, unless it is to stay or another work needs it."""
+        """Deletes an object, unless it is to stay or another work needs it."""
         other = self._works.another_that_needs(key, kept)
         if other is not None:
             await self._making.hand_over(key, body, other)
@@ -105,7 +105,7 @@ class Ending:
         except Refused as refused:
             raise Refused(f"{key.kind} {key.name}: {refused}") from refused
         if key.kind == "Secret":
-            self._picture.take_object(key, None)  # nobody else tells
+            self._picture.take_object(key, None)  # secrets are not watched
 
     async def _end_pod(self, pod: OwnPod, work: Work | None, grace_seconds: int | None) -> None:
         how = Deletion(uid=pod.uid, grace_seconds=grace_seconds)
@@ -117,10 +117,9 @@ def _is_ending(body: JsonObject) -> bool:
 
 
 def _hold(kind: Kind, body: JsonObject) -> JsonObject | None:
-    """What is to be changed so that an object makes no pods: nothing for one that is held
-    already, None for one that has no way to be."""
+    """The patch that holds an object: empty if it is held already, None if it cannot be held."""
     if kind.is_held(body):
         return {}
     after = kind.held(body)
-    # A pod is its own: once it is there, nothing holds it.
+    # A pod that exists cannot be held.
     return None if same(after, body) or kind.name == "Pod" else difference(body, after)

@@ -1,7 +1,7 @@
-"""Objects as they are to be in the cluster, and how each is written.
+"""The desired objects of works, and how each is written.
 
-What is there already decides how much may be done to it: an object of another work, or one that
-nobody here made, is not taken over if it runs pods.
+What already exists decides what may be done to it: an object of another work, or one that this
+fleet did not make, is not taken over if it runs pods.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from fairway.kinds.plain import (
 from fairway.kinds.pods import HOST_NAME_LABEL
 
 _SECRETS = ("", "Secret")
-_GRACE_SECONDS = 30  # of pods that say nothing themselves
+_GRACE_SECONDS = 30  # of pods without a grace period
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -67,9 +67,9 @@ class Making:
         self._find_kind = find_kind
 
     async def make(self, kept: Kept, work: Work, places: tuple[str, ...] = ()) -> dict[int, str]:
-        """Makes all objects of a work, in their order; what is refused, by position.
+        """Makes all objects of a work, in order; returns what was refused, by position.
 
-        `places` are nodes that its pods should be on, since they were held for them.
+        `places` are the nodes that were held for its pods, which should run there.
         """
         objects = [manifest.object for manifest in work.spec.manifests]
         faults = {
@@ -90,7 +90,7 @@ class Making:
         return faults
 
     async def served(self, body: JsonObject) -> Served:
-        """The kind of an object in this cluster; Refused where it has no such kind."""
+        """The kind of an object in this cluster; Refused if the cluster has no such kind."""
         try:
             resource = await self._discovery.of(body)
         except UnknownKind as fault:
@@ -132,7 +132,7 @@ class Making:
             kept.looked_at[position] = stored
 
     async def _follow(self, served: Served) -> None:
-        """Secrets are not followed: for that an agent would have to see everybody's."""
+        """Watches a kind. Secrets are not watched: the agent would have to see those of all."""
         if (served.group, served.kind) == _SECRETS:
             return
         try:
@@ -147,7 +147,7 @@ class Making:
     def _owner(
         self, manifest: Manifest, kind: Kind | None, there: JsonObject | None, work: Work
     ) -> marks.Owner:
-        """Whose the object is; Refused where it is not to be touched."""
+        """The owner of an object; Refused if the object must not be touched."""
         name, attempt = work.metadata.name, work.spec.attempt
         deletion: str = manifest.deletion
         what = f"{text(manifest.object, 'kind')} {name_of(manifest.object)}"
@@ -156,12 +156,12 @@ class Making:
                 raise Refused(f"{what} is there already, and was not made by this fleet")
             if permitted.is_account(there) and not self._may_use(name_of(there)):
                 raise Refused(f"{what} is there already, and may have rights of its own")
-            deletion = marks.FOUND  # it was there before, and stays
+            deletion = marks.FOUND  # it existed before, and stays
         elif there is not None and marks.label(marks.work_of(there)) != marks.label(name):
             is_taken = manifest.update == "ServerSideApply" and manifest.force
             if kind is not None or (manifest.update != "CreateOnly" and not is_taken):
                 raise Refused(f"{what} belongs to the work {marks.work_of(there)}")
-            # Several works may need the same thing; it is the first one's until that is removed.
+            # Several works may need the same object; the first owns it until that work is removed.
             name, attempt = marks.work_of(there), marks.attempt_of(there)
         if annotation(there or {}, marks.DELETION) == marks.FOUND:
             deletion = marks.FOUND
@@ -178,7 +178,7 @@ class Making:
         work: Work,
         places: tuple[str, ...],
     ) -> JsonObject:
-        """An object as it is to be, but for the marks."""
+        """The desired object, except the marks of its owner."""
         body = without(manifest.object, "status")
         body = with_value(body, ("metadata", "namespace"), namespace_of(body))
         if kind is not None:
@@ -219,7 +219,7 @@ class Making:
         self._picture.take_object(key, patched)
 
     async def hand_over(self, key: ObjectKey, body: JsonObject, to: Kept) -> None:
-        """Gives an object that another work needs as well to that work."""
+        """Hands an object over to another work that needs it too."""
         assert to.work is not None, "it lists the object"
         attempt = to.work.spec.attempt
         owner = marks.Owner(cluster=self._cluster, work=to.name, attempt=attempt)
@@ -231,7 +231,7 @@ class Making:
         self._picture.take_object(key, patched)
 
     async def known_kinds(self) -> list[Served]:
-        """The kinds of this cluster that works may be made of."""
+        """The kinds of this cluster that works may consist of."""
         try:
             catalogue = await self._discovery.catalogue()
         except ApiError:
@@ -243,7 +243,7 @@ class Making:
 def kinds_for_works(
     served: Iterable[Served], find_kind: FindKind, permits: Permits
 ) -> list[Served]:
-    """Of what a cluster serves, the kinds that works may be made of."""
+    """Of the kinds that a cluster serves, those that works may consist of."""
     return [
         resource
         for resource in served
@@ -257,9 +257,9 @@ def kinds_for_works(
 
 
 def _with_grace(kind: Kind, body: JsonObject, there: JsonObject | None, seconds: int) -> JsonObject:
-    """The pods get at least the time to end that their work grants them.
+    """Gives the pods at least the grace period that their work grants them.
 
-    Of an object that is there it stays as it is: of many kinds it can't be changed.
+    An existing object keeps its grace period, since many kinds do not permit a change.
     """
     body = copy_of(body)
     present = kind.templates(there) if there is not None else {}
@@ -277,7 +277,7 @@ def _with_grace(kind: Kind, body: JsonObject, there: JsonObject | None, seconds:
 
 
 def _with_places(kind: Kind, body: JsonObject, places: tuple[str, ...]) -> JsonObject:
-    """The pods prefer the nodes that were held for them; others are allowed, should one fail."""
+    """Makes pods prefer the nodes that were held for them; others are allowed, if a node fails."""
     body = copy_of(body)
     test = {"key": HOST_NAME_LABEL, "operator": "In", "values": list(places)}
     term = {"matchExpressions": [test]}

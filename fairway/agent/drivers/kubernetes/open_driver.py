@@ -1,6 +1,6 @@
 """The driver of a Kubernetes cluster while it is open: its parts, and what they do for a work.
 
-What must wait until pods are gone goes on by itself, work by work.
+What must wait until pods are gone continues in the background, work by work.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from fairway.store.keys import NODES
 
 _log = logging.getLogger(__name__)
 
-# Keeps the credentials of a connection from running out, for as long as that is open.
+# Renews the credentials of a connection while it is open.
 KeepAccess = Callable[[KubeApi, Access], Coroutine[Any, Any, None]]
 
 _PROBE_SECONDS = 5.0
 _DISCOVERY_SECONDS = 60.0
 _WORKS_AT_A_TIME = 8
-_AGAIN_SECONDS = 2.0  # after the cluster refused what had waited
+_AGAIN_SECONDS = 2.0  # until a background step that failed is retried
 _MODELS_MOST = 16
 _KUEUE = "kueue.x-k8s.io"
 
@@ -130,10 +130,10 @@ class Opened:
         self._names: tuple[str, ...] = ()  # of kinds
         self._claims: dict[str, str] = {}
 
-    # Beginning and end.
+    # Start and end.
 
     async def begin(self) -> None:
-        """Learns all that is there."""
+        """Reads everything that exists, and starts the background loops."""
         await self._discover()
         await self.following.open(
             [
@@ -202,10 +202,10 @@ class Opened:
         return list({(kind.group, kind.plural): kind for kind in reversed(self._kinds)}.values())
 
     async def _probe(self) -> None:
-        """Finds out whether the cluster answers when its watches tell nothing, and what it serves.
+        """Probes the cluster when its watches are quiet, and discovers what it serves.
 
-        A network that loses what is sent breaks no connection. So a cluster that is quiet is asked;
-        and once one that did not answer does, all connections of the time before are given up.
+        A network that drops packets breaks no connection, so a quiet cluster is probed. Once a
+        silent cluster answers again, all connections from before are given up.
         """
         discovered_at = self._clock.now()
         while True:
@@ -229,10 +229,10 @@ class Opened:
             except ApiError:
                 self._silent_since = now if self._silent_since is None else self._silent_since
 
-    # What is seen.
+    # Observing.
 
     def silent_seconds(self) -> float:
-        """For how long it has not answered, as far as it was asked."""
+        """How long the cluster has not answered, by probes."""
         return 0.0 if self._silent_since is None else self._clock.now() - self._silent_since
 
     def observation(self) -> Observation:
@@ -249,7 +249,7 @@ class Opened:
         )
 
     def _sum_up(self) -> None:
-        """What is told of the cluster as a whole; worth the cost now and then only."""
+        """Computes the claims of the whole cluster; too costly for each observation."""
         nodes = self.picture.nodes_seen()
         result = scores(nodes, self.picture.used())
         labels = {PREFIX + name: str(value) for name, value in result.items()}
@@ -268,7 +268,7 @@ class Opened:
             self._changed()
 
     def _answer(self, work: str) -> None:
-        """A request for nodes has another outcome: who waits for it may go on."""
+        """Continues a work whose request for nodes has a new outcome."""
         self._going_on.mark(work)
         self._changed()
 
@@ -277,7 +277,7 @@ class Opened:
         if kept is not None and (kept.next is not None or kept.is_removed):
             self._going_on.mark(kept.name)
 
-    # What is asked for.
+    # Acting.
 
     async def apply(self, work: Work) -> None:
         name = work.metadata.name
@@ -323,7 +323,7 @@ class Opened:
         await self.ending.clear_pods(kept)
 
     async def release(self, nodes: Sequence[str]) -> None:
-        """Deletes nodes of Karpenter's, which then ends their machines."""
+        """Deletes Karpenter nodes; Karpenter then terminates their machines."""
         used = {pod.seen.node for pods in self.picture.pods.values() for pod in pods.values()}
         for name in nodes:
             node = self.picture.nodes.get(name)
@@ -331,7 +331,7 @@ class Opened:
                 await self.hands.remove_own(NODES, name)
 
     async def _carry_out(self, kept: Kept, work: Work) -> None:
-        """Makes the cluster match a work, of whose earlier attempts nothing is left."""
+        """Makes the cluster match a work that has nothing left of earlier attempts."""
         self.works.begin(kept, work)
         ready = await self._provision(kept, work)
         if ready is None:
@@ -346,7 +346,7 @@ class Opened:
         self.works.touch(kept.label)
 
     async def _provision(self, kept: Kept, work: Work) -> Work | None:
-        """A work whose nodes are there; None: it is carried out once they are."""
+        """The work if its nodes are provisioned; None: it is applied once they are."""
         try:
             ready = await self.provisioning.ready(work, self.offering.pools())
         except Refused as refused:
@@ -356,7 +356,7 @@ class Opened:
         return ready
 
     async def _remove_unlisted(self, kept: Kept, work: Work) -> None:
-        """Objects that are no longer among the manifests go."""
+        """Removes objects that are no longer among the manifests."""
         listed = {key_of(manifest.object) for manifest in work.spec.manifests}
         for key, body in list(self.picture.objects.get(kept.label, {}).items()):
             if key not in listed:
@@ -377,7 +377,7 @@ class Opened:
             await self.ending.clear_pods(kept)
 
     async def _go_on(self, name: str) -> float | None:
-        """Does what had to wait."""
+        """Does what had to wait for a work."""
         async with self._alone(name):
             kept = self.works.get(name)
             if kept is None:
@@ -405,7 +405,7 @@ class Opened:
 
     @asynccontextmanager
     async def _alone(self, name: str) -> AsyncIterator[None]:
-        """One thing at a time for each work."""
+        """Serializes operations on a work."""
         lock = self._locks.setdefault(name, asyncio.Lock())
         try:
             async with lock:
@@ -416,7 +416,7 @@ class Opened:
 
 
 class _refusals_as_faults:  # noqa: N801 - reads as a phrase
-    """What the cluster refuses outright while something is ended is tried again all the same."""
+    """Turns a refusal while something is ended into a DriverFault, so that it is retried."""
 
     def __enter__(self) -> None:
         return

@@ -1,7 +1,7 @@
-"""What the cluster was last seen to be: nodes, what others take of them, and what is ours.
+"""The last known state of the cluster: nodes and their use, and pods and objects of works.
 
-Each thing that is told changes only what it is about. What is asked for between two changes is the
-very same value, by which an agent sees at a glance that there is nothing new.
+Each event changes only what it is about. Between two changes, callers get the identical value, so
+an agent sees cheaply that nothing changed.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ _NO_POOLS = Found()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """A warning that the cluster gave about an object."""
+    """A warning event about an object."""
 
     reason: str
     message: str
 
 
 class Picture:
-    """All that is known of one cluster."""
+    """Everything known about one cluster."""
 
     def __init__(self, *, changed: Callable[[], None], touched: Callable[[str], None]) -> None:
-        """`changed` is told that there is something new, `touched` of which work."""
+        """`changed` is called on any change, `touched` with the label of the changed work."""
         self.nodes: dict[str, Node] = {}
-        self.pods: dict[str, dict[ObjectName, OwnPod]] = {}  # ours, by label of the work
-        self.objects: dict[str, dict[ObjectKey, JsonObject]] = {}  # ours, likewise
+        self.pods: dict[str, dict[ObjectName, OwnPod]] = {}  # of works, by label of the work
+        self.objects: dict[str, dict[ObjectKey, JsonObject]] = {}  # likewise
         self._changed = changed
         self._touched = touched
         self._known: dict[ObjectName, Use | OwnPod] = {}
         self._owner: dict[ObjectKey, str] = {}
         self._others: dict[str, dict[str, int]] = {}
-        self._troubles: dict[str, Trouble] = {}  # by the uid of what they are about
-        self._uids: dict[str, str] = {}  # label of the work, by the uid of what is ours
+        self._troubles: dict[str, Trouble] = {}  # by the uid of the object
+        self._uids: dict[str, str] = {}  # label of the work, by the uid of its pods and objects
         self._stale: set[str] = set()
         self._seen: dict[str, NodeSeen] = {}
         self._listed: tuple[NodeSeen, ...] = ()
@@ -68,14 +68,14 @@ class Picture:
         self._changed()
 
     def nodes_seen(self) -> tuple[NodeSeen, ...]:
-        """All nodes, in order of name; those that are as they were are the same values."""
+        """All nodes, sorted by name; unchanged nodes are the identical values."""
         if self._stale:
             before = len(self._seen)
             for name in self._stale:
                 node = self.nodes.get(name)
                 if node is None:
                     self._seen.pop(name, None)
-                    before = -1  # another may have come in its place
+                    before = -1  # another node may have replaced it
                 else:
                     self._seen[name] = self._look(name, node)
             self._stale.clear()
@@ -111,7 +111,7 @@ class Picture:
     # Node pools.
 
     def take_node_pool(self, kind: ResourceKey, name: ObjectName, body: JsonObject | None) -> None:
-        """A node pool of an autoscaler is there, or gone."""
+        """Takes a node pool of an autoscaler, or its deletion."""
         self._node_pools.pop((kind, name), None)
         if body is not None:
             self._node_pools[kind, name] = body
@@ -120,7 +120,7 @@ class Picture:
         self._changed()
 
     def found_pools(self, types: Sequence[InstanceType]) -> Found:
-        """What autoscalers offer; worked out anew where they changed, or a first node came."""
+        """What autoscalers offer; recomputed when they, or the instance types of nodes, change."""
         if not self._node_pools:
             return _NO_POOLS
         seen = frozenset(node.labels.get(INSTANCE_TYPE, "") for node in self.nodes.values())
@@ -157,7 +157,7 @@ class Picture:
             self.pods.pop(pod.work, None)
 
     def _count(self, pod: Use | OwnPod | None, sign: int) -> None:
-        """Adds or takes away what a pod that is not ours uses."""
+        """Adds or subtracts what a pod of no work uses."""
         if not isinstance(pod, Use) or not pod.node:
             return
         used = self._others.setdefault(pod.node, {})
@@ -189,7 +189,7 @@ class Picture:
         mine = self.objects.setdefault(label, {})
         known = mine.get(key)
         if known is not None and _version(known) >= _version(body) and _uid(known) == _uid(body):
-            return  # what was answered to a write came before what the watch tells of it
+            return  # older than what the answer to a write has already brought
         mine[key] = body
         self._uids[_uid(body)] = label
         self._touched(label)
@@ -201,7 +201,7 @@ class Picture:
     # Warnings.
 
     def take_trouble(self, uid: str, trouble: Trouble) -> None:
-        """A warning; those about what is not ours are not kept."""
+        """Takes a warning; warnings about anything but works are dropped."""
         label = self._uids.get(uid)
         if label is None or self._troubles.get(uid) == trouble:
             return
@@ -214,10 +214,10 @@ class Picture:
     def trouble(self, uid: str) -> Trouble | None:
         return self._troubles.get(uid)
 
-    # What all of it comes to.
+    # Summaries.
 
     def used(self) -> Mapping[str, Mapping[str, int]]:
-        """What all pods that run take, by node."""
+        """What all running pods use, by node."""
         total = {name: dict(several) for name, several in self._others.items()}
         for pods in self.pods.values():
             for pod in pods.values():
@@ -227,7 +227,7 @@ class Picture:
         return total
 
     def labels(self) -> Iterator[str]:
-        """Works of which there is something."""
+        """Labels of works that have pods or objects."""
         yield from dict.fromkeys((*self.objects, *self.pods))
 
     def _forget(self, uid: str) -> None:

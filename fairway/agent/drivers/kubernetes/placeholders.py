@@ -1,7 +1,7 @@
 """Placeholder pods: they hold places for the pods of a work until it may run.
 
-A placeholder asks for what a pod will ask for, where it may be, and sleeps. It is made from the
-image of that pod, which is then there already when it comes.
+A placeholder pod requests what the real pod will request, on the nodes it may use, and sleeps. It
+uses the image of that pod, so that the image is on the node when the real pod comes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairway.kinds.pod_starts import due
 from fairway.kinds.pods import pod_requests
 from fairway.store.keys import PODS
 
-# What decides on which node a pod may be.
+# The fields that decide on which node a pod may run.
 _PLACING = (
     "nodeSelector",
     "affinity",
@@ -38,7 +38,7 @@ _PLACING = (
 
 
 class Reserving:
-    """Holds places."""
+    """Holds places with placeholder pods."""
 
     def __init__(
         self, *, cluster: str, hands: Hands, ending: Ending, picture: Picture, find_kind: FindKind
@@ -50,7 +50,7 @@ class Reserving:
         self._find_kind = find_kind
 
     async def hold(self, kept: Kept, work: Work, now: float) -> dict[int, str]:
-        """Makes placeholders that are not there yet; what is refused, by position."""
+        """Creates missing placeholder pods; returns what was refused, by position."""
         there = {name for _, name in self._picture.pods.get(kept.label, {})}
         faults: dict[int, str] = {}
         for position, pod in self._placeholders(work, now):
@@ -65,7 +65,7 @@ class Reserving:
         return faults
 
     async def give_up(self, kept: Kept) -> tuple[str, ...]:
-        """Ends the placeholders at once; the nodes that they held."""
+        """Ends the placeholder pods at once; returns the nodes that they held."""
         held = [
             pod for pod in self._picture.pods.get(kept.label, {}).values() if pod.is_placeholder
         ]
@@ -85,7 +85,7 @@ class Reserving:
 
     def _placeholder(self, work: Work, pod: Pod, name: str, namespace: str) -> JsonObject:
         amounts = {resource: str(amount) for resource, amount in pod_requests(pod.spec).items()}
-        # Of these a pod gets what it asks for, neither more nor less.
+        # Extended resources need limits that equal their requests.
         limits = {resource: amount for resource, amount in amounts.items() if "/" in resource}
         first = maps_at(pod.spec, "containers")[0]
         container = {
@@ -122,5 +122,5 @@ def _digest(work: Work) -> str:
 
 
 def _security(spec: JsonObject) -> JsonObject:
-    """As whom the pod would run, where that is said for the whole of it."""
+    """The security context of the pod, if it has one at pod level."""
     return {"securityContext": child(spec, "securityContext")} if "securityContext" in spec else {}

@@ -1,8 +1,8 @@
-"""What the pods of a work use, as the cluster's own metrics API measures it.
+"""What the pods of a work use, as measured by the cluster's metrics API.
 
-Pods are read when they are asked for, with what they request and how ready they are. What their
-containers use is told by metrics-server, or whatever serves `metrics.k8s.io`; a pod of which it
-does not tell is told without a measurement. Where nobody serves the API there is nothing to tell.
+Pods are read on request, with what they request and whether they are ready. Usage of containers
+comes from metrics-server, or from whatever serves `metrics.k8s.io`; a pod without a measurement is
+listed without one. If the API is not served, there is nothing to report.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 
 class Metering:
-    """Asks one cluster for what pods use."""
+    """Reads from one cluster what pods use."""
 
     def __init__(self, api: KubeApi, works: Works, picture: Picture) -> None:
         self._api = api
@@ -75,10 +75,10 @@ class Metering:
 
 
 def pod_usage(pod: Json, measured: Json) -> PodUsage:
-    """A pod with what was measured of it."""
+    """A pod with its measurements."""
     status, spec = child(pod, "status"), child(pod, "spec")
     ready = condition(status, "Ready")
-    # Containers that start first and stay run beside the others.
+    # Init containers with restart policy Always are sidecars: they run beside the others.
     beside = [
         container
         for container in maps_at(spec, "initContainers")
@@ -113,7 +113,7 @@ def _moment(stamp: str) -> float | None:
 
 
 def seconds(duration: str) -> float:
-    """Seconds of a duration as Kubernetes writes it, such as 1m30.5s."""
+    """Parses a Kubernetes duration such as 1m30.5s into seconds."""
     total, number, unit = 0.0, "", ""
     for name in f"{duration} ":
         if unit and not name.isalpha():

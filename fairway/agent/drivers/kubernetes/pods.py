@@ -1,7 +1,7 @@
-"""What is kept of a pod: of ours what an agent is told, of others' what they take from their node.
+"""What is kept of a pod: for pods of works, what an agent reports; for others, what they use.
 
-A cluster may have very many pods that are not ours, so nothing else of them is kept, and pods that
-take the same share the amounts.
+A cluster may have very many other pods, so nothing else of them is kept, and pods that use the same
+amounts share them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OVER = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What a pod takes from its node; nothing where it has none, or has ended."""
+    """What a pod uses on its node; nothing if it has no node, or has ended."""
 
     node: str = ""
     amounts: Mapping[str, int] = msgspec.field(default_factory=dict)
@@ -48,7 +48,7 @@ class OwnPod:
     use: Use
     containers: tuple[str, ...]
     is_placeholder: bool = False
-    is_controlled: bool = False  # something makes it anew, and ends it with itself
+    is_controlled: bool = False  # a controller replaces it, and deletes it with itself
 
 
 class _Owner(msgspec.Struct):
@@ -99,7 +99,7 @@ class ReadPod:
     """Reads pods for one cluster of a fleet."""
 
     def __init__(self, cluster: str) -> None:
-        """`cluster` as it is in the label that marks our pods."""
+        """`cluster` is the value of the label that marks pods of works."""
         self._cluster = cluster
         self._amounts: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
 
@@ -107,7 +107,7 @@ class ReadPod:
         pod = _decode(raw)
         status = _decode_phase(pod.status)
         use = NO_USE
-        # One that has displaced others already has its place, though it is not bound yet.
+        # A pod that has preempted others has its node already, though it is not bound yet.
         node = pod.spec.node_name or status.nominated_node_name
         if node and status.phase not in _OVER:
             use = Use(node=node, amounts=self._take(pod.spec))
@@ -185,7 +185,7 @@ def _phase(pod: _Pod, status: JsonObject) -> PodPhase:
 
 
 def _since(pod: _Pod, status: JsonObject, phase: PodPhase) -> float:
-    """Since when it is in its phase, as nearly as its status tells."""
+    """When the pod entered its phase, as precisely as its status says."""
     match phase:
         case "Pending":
             moment = ""
@@ -199,7 +199,7 @@ def _since(pod: _Pod, status: JsonObject, phase: PodPhase) -> float:
 
 
 def _life(status: JsonObject) -> tuple[float | None, float | None, int | None]:
-    """When its containers began and ended, and with which code: that of one that failed, if any."""
+    """When the containers started and ended, and the exit code: of a failed one, if any."""
     states = [child(entry, "state") for entry in maps_at(status, "containerStatuses")]
     earlier = [child(entry, "lastState") for entry in maps_at(status, "containerStatuses")]
     started = [

@@ -1,8 +1,8 @@
-"""Nodes by ProvisioningRequest: what a work needs is asked for as a whole, before there are pods.
+"""Nodes by ProvisioningRequest: all that a work needs is requested at once, before its pods exist.
 
-Cluster autoscaler answers in conditions: Provisioned, and the pods are made, with an annotation by
-which it knows that they use what was booked; or Failed, and the pool is out of stock. Requests are
-made in the agent's own name, and go with their work or its attempt.
+Cluster autoscaler answers in conditions. Provisioned: the pods are made, with an annotation by
+which the autoscaler knows that they use what was booked. Failed: the pool is out of stock. The
+agent makes requests under its own identity, and deletes them with their work or its attempt.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Outcome = Literal["Waiting", "Provisioned", "Failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request of ours, as it stands."""
+    """A request of this driver, with its outcome so far."""
 
     work: str
     attempt: int
@@ -56,7 +56,7 @@ class Request:
 
 @dataclass(slots=True)
 class Tally:
-    """What is on its way for a pool, and what failed."""
+    """How many nodes are being provisioned for a pool, and what failed."""
 
     coming: int = 0
     failures: int = 0
@@ -64,7 +64,7 @@ class Tally:
 
 
 def read_request(body: JsonObject) -> Request:
-    """What a request asks for, and what came of it."""
+    """Reads what a request asks for, and its outcome."""
     nodes = annotation(body, _NODES)
     attempt = text(body, "metadata", "labels", decision.ATTEMPT)
     conditions = {
@@ -100,7 +100,7 @@ class Provisioning:
         clock: Clock,
         answered: Callable[[str], None],
     ) -> None:
-        """`answered` is told of a work whose request has another outcome."""
+        """`answered` is called with a work whose request has a new outcome."""
         self._cluster = cluster
         self._api = api
         self._hands = hands
@@ -113,7 +113,7 @@ class Provisioning:
         self._task: asyncio.Task[None] | None = None
 
     def serve(self, version: str) -> None:
-        """Follows requests in the version that the cluster serves; empty: it has none."""
+        """Watches requests in the version that the cluster serves; empty: it serves none."""
         if not version or (self._kind is not None and self._kind.version == version):
             return
         self._kind = ResourceKey(GROUP, version, PLURAL)
@@ -136,7 +136,7 @@ class Provisioning:
             self._task = None
 
     def tally(self, pool: str) -> Tally:
-        """What is on its way for a pool, and how often it failed since the driver began."""
+        """Nodes being provisioned for a pool, and its failures since the driver started."""
         known = self._tallies.get(pool, Tally())
         coming = sum(
             request.nodes
@@ -158,10 +158,10 @@ class Provisioning:
         if changed is not None and changed != before:
             self._answered(changed.work)
 
-    # What works ask for.
+    # Requests of works.
 
     async def ready(self, work: Work, pools: Iterable[ElasticPool]) -> Work | None:
-        """A work whose nodes are there, with what its pods must say; None: they are waited for."""
+        """The work, with the annotations its pods need, if its nodes are provisioned; else None."""
         wanted = dict(self._wanted(work, pools))
         if self._kind is None or not wanted:
             return work
@@ -177,7 +177,7 @@ class Provisioning:
         return self._annotate(work, annotations)
 
     async def forget(self, name: str, *, before: int | None = None) -> None:
-        """Takes back the requests of a work; of earlier attempts only, if one is given."""
+        """Deletes the requests of a work; with `before`, only those of earlier attempts."""
         if self._kind is None:
             return
         for (namespace, own), request in list(self._requests.items()):
@@ -222,7 +222,7 @@ class Provisioning:
         await self._hands.make_own(self._kind, self._mark(work, request))
 
     def _pods(self, work: Work) -> Iterator[tuple[int, JsonObject]]:
-        """The pods that will run first, as many as are alike together."""
+        """The pods that will run first, grouped by pod set: how many, and the spec of one."""
         alike: dict[tuple[int, str], list[JsonObject]] = {}
         for position, manifest in enumerate(work.spec.manifests):
             kind = self._find_kind(manifest.object)
@@ -240,7 +240,7 @@ class Provisioning:
         return marks.with_marks(body, owner)
 
     def _annotate(self, work: Work, annotations: Mapping[str, str]) -> Work:
-        """The same work, whose pods say by which request their nodes came."""
+        """The same work, with pods annotated with the request that provisioned their nodes."""
         manifests = []
         for manifest in work.spec.manifests:
             kind = self._find_kind(manifest.object)
@@ -261,7 +261,7 @@ class _Asked:
 
 
 def _namespace(work: Work) -> str:
-    """Where the pods of a work are; all its manifests are in one namespace."""
+    """The namespace of a work's pods; all its manifests are in one namespace."""
     return namespace_of(work.spec.manifests[0].object) if work.spec.manifests else "default"
 
 

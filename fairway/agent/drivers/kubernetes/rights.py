@@ -1,9 +1,9 @@
-"""In whose name things are done in a cluster, and which rights that takes.
+"""The identities that act in a cluster, and the rights that they need.
 
-An agent watches in its own name. It makes, changes and removes objects in the name of a service
-account of the tenant's namespace, so that the cluster itself holds a tenant to what that account
-may do, whatever a workload says. Where a namespace is missing the agent makes it, with that account
-and what binds it to the role of tenants; a namespace that somebody else made is left as it is.
+An agent watches under its own identity. To create, change and delete objects, it impersonates a
+service account of the tenant's namespace, so that the cluster itself limits a tenant to what that
+account may do, whatever a workload says. The agent creates a missing namespace, with that account
+and its binding to the role of tenants; a namespace that the agent did not make is left as it is.
 """
 
 from __future__ import annotations
@@ -28,41 +28,45 @@ _SEEN = (
     ("resource.k8s.io", "resourceclaims"),
     ("resource.k8s.io", "resourceslices"),
 )
-# What the owners of a cluster may allow besides, and the right that it takes.
+# What the owners of a cluster may allow in addition, and the right that it needs.
 ALLOWABLE = {"exec": "pods/exec", "port-forward": "pods/portforward"}
 _WRITING = ("get", "list", "watch", "create", "update", "patch", "delete")
 
 
 def account(namespace: str, name: str = TENANT) -> str:
-    """A service account as the user that it is."""
+    """The user name of a service account."""
     return f"system:serviceaccount:{namespace}:{name}"
 
 
 def executor_of(work: Work | None, namespace: str) -> str:
-    """In whose name a work's objects are made in a namespace, where a tenant's is asked for."""
+    """The user that makes a work's objects in a namespace, when the agent acts as tenant."""
     named = work.spec.executor if work is not None else None
     return account(named.namespace, named.name) if named is not None else account(namespace)
 
 
 def tenant_role(kinds: Iterable[tuple[str, str]], *, allowed: Iterable[str] = ()) -> JsonObject:
-    """What a tenant may do in a namespace: make what workloads are made of, given as groups and
-    plurals, read what their pods say, and inside those pods what is allowed (`ALLOWABLE`)."""
+    """What a tenant may do in a namespace.
+
+    It may write the kinds of workloads, given as groups and plurals, read the logs of pods, and do
+    inside pods what is allowed (`ALLOWABLE`).
+    """
     by_group: dict[str, list[str]] = {}
     for group, plural in sorted(set(kinds)):
         by_group.setdefault(group, []).append(plural)
     rules = [_rule(group, several, _WRITING) for group, several in by_group.items()]
     rules.append(_rule("", ["pods/log"], ("get",)))
     if inside := [ALLOWABLE[name] for name in sorted(set(allowed))]:
-        # Streams are opened by GET; newer servers ask for the right to create as well.
+        # Streams are opened by GET; newer servers require the right to create as well.
         rules.append(_rule("", inside, ("create", "get")))
     return _role(TENANT, rules)
 
 
 def agent_role(kinds: Iterable[tuple[str, str]], *, may_act: bool = True) -> JsonObject:
-    """What an agent may do: see nodes, pods and what works are made of, act as tenants, and
-    prepare namespaces for them. Secrets it does not see: those of works are a tenant's to read.
+    """What an agent may do in a cluster.
 
-    One that may not act only looks, as the mode Observe asks for.
+    It may read nodes, pods and the kinds of works, impersonate tenants, and prepare namespaces for
+    them. It cannot read secrets: only a tenant reads those of works. Without `may_act` it only
+    reads, as in mode Observe.
     """
     by_group: dict[str, list[str]] = {}
     for group, plural in sorted({*kinds, *_SEEN} - {("", "secrets")}):
@@ -77,7 +81,7 @@ def agent_role(kinds: Iterable[tuple[str, str]], *, may_act: bool = True) -> Jso
             _rule("metrics.k8s.io", ["pods"], ("get", "list")),  # what pods of works use
             _rule("", ["serviceaccounts"], ("impersonate", "create")),
             _rule("", ["namespaces"], ("create",)),
-            # Nodes are asked for in the agent's own name, by requests that bring their templates.
+            # The agent requests nodes under its own identity, by requests with pod templates.
             _rule("", ["podtemplates"], ("create", "delete")),
             _rule("autoscaling.x-k8s.io", ["provisioningrequests"], ("create", "delete")),
             _rule(_RBAC, ["rolebindings"], ("create",)),

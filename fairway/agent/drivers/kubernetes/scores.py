@@ -1,7 +1,7 @@
-"""How much is free, as scores under the names of OCM's collector of resource usage.
+"""How much is free, as scores with the names of OCM's resource usage collector.
 
-The same eight names and the same scales, so that a policy written for it means the same here. Free
-is what requests leave of nodes that take pods; memory is measured in MiB, as its scale intends.
+Names and scales are the same eight, so that a policy written for that collector means the same
+here. Free is what requests leave on schedulable nodes; memory is in MiB, as its scale intends.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fairway.api.amounts import NANO
 
 PREFIX = "resource-usage-score/"
 _MIB = NANO << 20
-# Resource, unit in nanos, and the amount of units that scores 100; none at all scores -100.
+# Resource, unit in nanos, and the number of units that scores 100; zero scores -100.
 _SCALES = {
     "cpu": ("cpu", NANO, 100),
     "mem": ("memory", _MIB, 1 << 20),
@@ -23,7 +23,7 @@ _SCALES = {
 
 
 def scores(nodes: tuple[NodeSeen, ...], used: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Each score by its name; of the best node, and of the whole cluster."""
+    """Scores by name, for the best node and for the whole cluster."""
     result: dict[str, int] = {}
     usable = [node for node in nodes if node.is_ready and not _is_closed(node)]
     for short, (resource, unit, most) in _SCALES.items():
@@ -41,7 +41,7 @@ def _is_closed(node: NodeSeen) -> bool:
 
 
 def _score(nanos: int, unit: int, most: int) -> int:
-    """Between -100 for nothing and 100 for the most, cut towards zero."""
+    """From -100 for nothing to 100 for `most` or more, truncated towards zero."""
     if nanos >= unit * most:
         return 100
     return int(200 * nanos / (unit * most) - 100)

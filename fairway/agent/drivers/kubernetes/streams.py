@@ -1,7 +1,7 @@
-"""Output of pods, commands in them and ports of them, by the cluster's own API.
+"""Logs of pods, commands in them and their ports, by the cluster's API.
 
-All of it is done in the name in which the work's objects are made, the tenant's service account by
-default: whether that account may is the cluster's to say. Only pods of works are reached.
+All calls use the identity that makes the work's objects, by default the tenant's service account:
+the cluster decides whether that account may. Only pods of works can be reached.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from fairway.loops import end
 from fairway.store.keys import PODS
 from fairway.streams.requests import Channel, Exchange
 
-# The fifth version can say that the input of a command ends, which older servers do not know.
+# Version 5 can signal the end of a command's input; older servers do not know it.
 _COMMANDS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _PORTS = ("v4.channel.k8s.io",)
-_END_OF = 255  # in the fifth version: the channel that is named next has ended
+_END_OF = 255  # in version 5: the channel named in the next byte has ended
 _PORT_DATA, _PORT_ERROR = 0, 1
 _PORT_NUMBER = struct.Struct("<H")  # what a channel begins with
 _DATA_BYTES = 16 << 10
@@ -57,7 +57,7 @@ class _Stream(Protocol):
 
 
 class Streaming:
-    """What flows between the pods of a cluster and whoever asks."""
+    """Streams between the pods of a cluster and a client."""
 
     def __init__(
         self, api: KubeApi, settings: KubernetesDriver, works: Works, picture: Picture
@@ -98,7 +98,7 @@ class Streaming:
         }
         if query.has_input:
             asked["stdin"] = "true"
-        # A terminal has one output for both.
+        # A terminal has one stream for output and errors.
         asked["tty" if query.has_terminal else "stderr"] = "true"
         async with self._open(kept, pod, "exec", asked, _COMMANDS) as stream:
             await exchange.begin()
@@ -162,8 +162,8 @@ class Streaming:
 def pods_called(pods: Sequence[OwnPod], name: str) -> list[OwnPod]:
     """The pods that a name means, the likeliest first.
 
-    Controllers add to the names of pods what nobody can know before: `train-0` is then
-    `train-0-x7k2p`, and `web-1` the second of those that are called `web-…`.
+    Controllers add random suffixes to the names of pods: `train-0` then means `train-0-x7k2p`, and
+    `web-1` the second pod named `web-…`.
     """
     if not name:
         return list(pods)
@@ -183,7 +183,7 @@ def pods_called(pods: Sequence[OwnPod], name: str) -> list[OwnPod]:
 
 
 def _is_ours(pod: OwnPod) -> bool:
-    """A placeholder holds room, and runs nothing of a tenant."""
+    """Whether a pod runs something of a tenant; a placeholder pod does not."""
     return not pod.is_placeholder
 
 
@@ -199,11 +199,11 @@ def _describe(fault: ApiError) -> DriverFault:
 
 
 async def _both(feeding: Coroutine[Any, Any, None], reading: Coroutine[Any, Any, int]) -> int:
-    """Feeds and reads at once; what is read to its end is the end."""
+    """Feeds and reads concurrently; returns when reading has ended."""
     feeder = asyncio.ensure_future(feeding)
     reader = asyncio.ensure_future(reading)
     try:
-        # Who feeds ends early where the other side has gone, and then nobody reads either.
+        # Feeding fails early if the client has gone, and then nothing reads the output either.
         done, _ = await asyncio.wait((feeder, reader), return_when=asyncio.FIRST_COMPLETED)
         if reader not in done and feeder.exception() is not None:
             feeder.result()
@@ -244,7 +244,7 @@ async def _read_command(stream: _Stream, exchange: Exchange) -> int:
 
 
 def _exit_code(content: bytes) -> int:
-    """The exit code in a Status; a command that could not be run at all has none."""
+    """The exit code in a Status; DriverFault if the command could not be run at all."""
     try:
         status = msgspec.json.decode(content)
     except msgspec.MsgspecError:
@@ -261,7 +261,7 @@ async def _feed_port(stream: _Stream, exchange: Exchange) -> None:
     while (received := await exchange.receive()) is not None:
         channel, content = received
         if channel == Channel.INPUT and not content:
-            return  # this protocol cannot pass it on; the pod answers what it was asked
+            return  # the protocol has no half-close; the pod still sends its answer
         for at in range(0, len(content), _DATA_BYTES):
             await stream.send(bytes((_PORT_DATA,)) + content[at : at + _DATA_BYTES])
 
@@ -273,7 +273,7 @@ async def _read_port(stream: _Stream, exchange: Exchange) -> int:
             continue
         channel, content = message[0], message[1:]
         if channel not in named:
-            # Each channel begins with the number of the port.
+            # Each channel begins with the port number.
             named.add(channel)
             content = content[_PORT_NUMBER.size :]
         if content and channel == _PORT_ERROR:

@@ -1,8 +1,8 @@
-"""What is found in a cluster that is to join: its nodes by kind, and drafts made of that.
+"""Surveys a cluster that is to join: its nodes by kind, and drafts made from them.
 
-Drafts are what a person would write after a first look: a Flavor for each model of accelerator, the
-levels of the network that nodes are labelled with, and the pools that nodes come from. They are to
-be read before they are used.
+Drafts are what a person would write after a first look: a Flavor for each accelerator model, the
+network levels that nodes are labelled with, and the pools that nodes come from. A person should
+review drafts before use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairway.api.meta import API_VERSION, JsonObject, Taint
 ZONE = "topology.kubernetes.io/zone"
 _HOST = "kubernetes.io/hostname"
 _INSTANCE = "node.kubernetes.io/instance-type"
-# Labels that say which pool a node is of, by provider.
+# Labels that name the pool of a node, by provider.
 _POOLS = (
     "cloud.google.com/gke-nodepool",
     "eks.amazonaws.com/nodegroup",
@@ -28,14 +28,14 @@ _POOLS = (
     "agentpool",
     "alibabacloud.com/nodepool-id",
 )
-# Labels that say that the provider may take a node back, and with which value.
+# Labels, with their values, that mark a node as spot.
 _SPOT = (
     ("karpenter.sh/capacity-type", "spot"),
     ("eks.amazonaws.com/capacityType", "SPOT"),
     ("cloud.google.com/gke-spot", "true"),
     ("kubernetes.azure.com/scalesetpriority", "spot"),
 )
-# Labels of levels of the network, the outermost first, and what the levels are called.
+# Network levels, the outermost first: name and label.
 _LEVELS = (
     ("zone", ZONE),
     ("block", "cloud.google.com/gce-topology-block"),
@@ -45,7 +45,7 @@ _LEVELS = (
     ("layer-3", "topology.k8s.aws/network-node-layer-3"),
     ("nvlink", "nvidia.com/gpu.clique"),
 )
-# Beside those, whoever labels nodes by hand ends the label in one of these; outermost first too.
+# Words that end labels set by hand, the outermost level first.
 _WORDS = ("room", "superpod", "spine", "block", "leaf", "switch", "rack")
 _HEALTH_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
@@ -56,13 +56,13 @@ _SHAPE = ("cpu", "memory", "ephemeral-storage", "pods")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Nodes that are alike: of one pool, model, amount and price class."""
+    """Nodes of one pool, accelerator model, accelerator count and price class."""
 
     name: str
     model: str = ""
-    resource: str = ""  # by which pods ask for the accelerators
-    each: int = 0  # accelerators of a node
-    spot: tuple[str, str] | None = None  # the label that says so
+    resource: str = ""  # that pods request to get accelerators
+    each: int = 0  # accelerators per node
+    spot: tuple[str, str] | None = None  # the label that marks the nodes as spot
     nodes: Sequence[Node] = ()
 
     @property
@@ -75,7 +75,7 @@ class Pool:
 
 
 def pools_of(nodes: Iterable[Node]) -> list[Pool]:
-    """Nodes by what they are; those with the most accelerators first."""
+    """Nodes grouped into pools; those with the most accelerators first."""
     several: dict[tuple[str, str, str, int, tuple[str, str] | None], list[Node]] = {}
     for node in nodes:
         accelerators = accelerators_of(node.labels, node.allocatable)
@@ -92,7 +92,7 @@ def pools_of(nodes: Iterable[Node]) -> list[Pool]:
 
 
 def flavors(pools: Iterable[Pool]) -> list[JsonObject]:
-    """A Flavor for each model of accelerator, and one more where it can be had as spot."""
+    """A Flavor for each accelerator model, and another if it is available as spot."""
     result: dict[str, JsonObject] = {}
     for pool in pools:
         label = model_label(pool.nodes[0].labels)
@@ -111,13 +111,13 @@ def flavors(pools: Iterable[Pool]) -> list[JsonObject]:
 
 
 def _told_by(node: Node, label: str) -> dict[str, str]:
-    """The labels that tell nodes of a flavor: the model, and where it is said, if they are spot."""
+    """The labels that identify nodes of a flavor: the model, and the capacity type if labelled."""
     keys = (label, *(key for key, _ in _SPOT if key in node.labels))
     return {key: node.labels[key] for key in keys}
 
 
 def topology(nodes: Sequence[Node]) -> list[JsonObject]:
-    """The levels of the network by which nodes are labelled, the outermost first."""
+    """The network levels that nodes are labelled with, the outermost first."""
     keys = {key for node in nodes for key in node.labels}
     levels = [(name, key) for name, key in _LEVELS if key in keys]
     known = {key for _, key in levels}
@@ -130,7 +130,7 @@ def topology(nodes: Sequence[Node]) -> list[JsonObject]:
 
 
 def elastic_pools(pools: Iterable[Pool]) -> list[JsonObject]:
-    """Pools by which the provider could be asked for nodes like those that are there."""
+    """Elastic pools that could provide more nodes like the existing ones."""
     result: dict[str, JsonObject] = {}
     for pool in pools:
         node = pool.nodes[0]
@@ -160,7 +160,7 @@ def _pool_name(node: Node) -> str:
 
 
 def _shared_taints(nodes: Sequence[Node]) -> list[JsonObject]:
-    """Taints that all of some nodes have, but for those that tell of their health."""
+    """Taints that all these nodes share, except health taints and PreferNoSchedule."""
     shared: set[Taint] = set(nodes[0].taints).intersection(*(node.taints for node in nodes[1:]))
     return [
         {"key": taint.key, "value": taint.value, "effect": taint.effect}

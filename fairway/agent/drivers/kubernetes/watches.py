@@ -1,7 +1,7 @@
-"""Watches: nodes, pods, warnings, and of each kind that is in use what is ours.
+"""Watches nodes, pods, warnings, and objects of works for each kind in use.
 
-Kinds are followed from their first use on, and at the start wherever something of ours is found.
-What cannot be followed, for want of rights, is told and tried again.
+A kind is watched from its first use on, and from the start if an object of a work exists. A kind
+that cannot be watched for lack of rights is reported and retried.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from fairway.kubeapi import Informer, KubeApi
 from fairway.store.interface import Page, ResourceKey, Selection
 from fairway.store.keys import EVENTS, NODES, PODS
 
-_AT_A_TIME = 8  # lists, when the driver opens
+_AT_A_TIME = 8  # concurrent lists when the driver opens
 _MESSAGE_MOST = 1024
-_AS_PODS_TELL = {"FailedScheduling": "Unschedulable"}  # reasons of events, as conditions word them
+_AS_PODS_TELL = {"FailedScheduling": "Unschedulable"}  # event reasons to condition reasons
 _decode = msgspec.json.Decoder().decode
 
 
@@ -38,7 +38,7 @@ class _About(msgspec.Struct, rename="camel"):
 
 
 class Warned(msgspec.Struct, rename="camel"):
-    """As much of an event as is kept."""
+    """The parts of an event that are read."""
 
     involved_object: _About
     reason: str = ""
@@ -46,14 +46,14 @@ class Warned(msgspec.Struct, rename="camel"):
 
 
 def read_object(raw: bytes) -> JsonObject:
-    """An object without what only its server needs."""
+    """Parses an object, without its managed fields."""
     body: JsonObject = _decode(raw)
     body.get("metadata", {}).pop("managedFields", None)
     return body
 
 
 def _read_own(raw: bytes) -> JsonObject:
-    """An object of a work; nothing of one that a controller made for it, and labelled likewise."""
+    """An object of a work; objects that a controller made for it, with its labels, are dropped."""
     body = read_object(raw)
     return body if marks.is_made_by_us(body) and not is_owned(body) else _NOT_OURS
 
@@ -62,7 +62,7 @@ _NOT_OURS: JsonObject = {}
 
 
 class _NothingKept:
-    """Stands for an event that was passed on."""
+    """The value kept for an event: nothing."""
 
 
 class Following:
@@ -91,23 +91,23 @@ class Following:
 
     @property
     def fault(self) -> ApiError | None:
-        """Why the cluster cannot be seen as it is."""
+        """Why the state of the cluster may be stale."""
         return self._nodes.fault or self._pods.fault
 
     @property
     def heard_at(self) -> float:
-        """When the cluster last told anything of itself, by a clock that nobody sets."""
+        """When a watch last received anything, by the monotonic clock."""
         return max(self._nodes.heard_at, self._pods.heard_at, self._events.heard_at)
 
     def hurry(self) -> None:
-        """The cluster answers again: whoever waits to follow it need not."""
+        """Skips the backoff of all informers, since the cluster answers again."""
         informers: list[Informer[Any]] = [self._nodes, self._pods, self._events, *self._devices]
         informers += [informer for informer, _ in self._kinds.values()]
         for informer in informers:
             informer.hurry()
 
     async def open(self, kinds: list[Served], devices: str = "") -> None:
-        """Begins; returns once all nodes, pods and objects of ours are known.
+        """Starts the watches; returns once all nodes, pods and objects of works are known.
 
         `devices` is the version in which the cluster serves resource slices, if it does.
         """
@@ -138,7 +138,7 @@ class Following:
         self._tasks += [asyncio.ensure_future(device.run()) for device in self._devices]
 
     def follow_node_pools(self, kinds: list[ResourceKey]) -> None:
-        """Follows the node pools of the cluster's autoscalers, from the first time on."""
+        """Watches the node pools of the cluster's autoscalers from the first call on."""
         for kind in kinds:
             if (kind.group, kind.plural) in self._pools:
                 continue
@@ -157,7 +157,7 @@ class Following:
         self._kinds.clear()
 
     async def follow(self, kind: Served) -> None:
-        """Follows a kind from now on; returns once all that is ours of it is known."""
+        """Watches a kind from now on; returns once all its objects of works are known."""
         key = key_of_kind(kind)
         known = self._kinds.get((kind.group, kind.plural))
         if known is not None and known[0].kind == key:
@@ -178,7 +178,7 @@ class Following:
         await self._until(informer)
 
     async def _until(self, informer: Informer[Any]) -> None:
-        """Waits for the first list; raises why there is none."""
+        """Waits for the first list; raises the fault if it fails."""
         waiting = asyncio.ensure_future(informer.is_complete.wait())
         try:
             while not waiting.done():
@@ -193,11 +193,11 @@ class Following:
         try:
             page = await self._api.page(key, self._selection, Page(limit=1), read=len)
         except (Forbidden, NotFound, MethodNotAllowed):
-            return False  # then nothing of it was ever made by us
+            return False  # then this driver has never made an object of that kind
         return bool(page.items)
 
     def _hear(self, raw: bytes) -> _NothingKept:
-        """Passes a warning on; nothing of it is kept here, for there may be very many."""
+        """Passes a warning on; none is kept here, since there may be very many."""
         event = msgspec.json.decode(raw, type=Warned)
         reason = _AS_PODS_TELL.get(event.reason, event.reason)
         trouble = Trouble(reason=reason, message=event.message[:_MESSAGE_MOST])

@@ -1,7 +1,7 @@
-"""What each work is to be, as its agent last said, and what is seen of it.
+"""The desired state of each work, as its agent last applied it, and what is seen of it.
 
-A work that somebody else left here is known by what it left; its name is in its objects, and else
-the label of its pods.
+A work that an earlier driver left is found by its pods and objects; its name is in its objects, or
+else is the label of its pods.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from fairway.api.work import Work
 from fairway.kinds.permitted import FindKind
 from fairway.kinds.plain import annotation, child, text
 
-_FAILURES_MOST = 16  # pods that are gone and told why
+_FAILURES_MOST = 16  # failed pods that are gone and remembered
 _KUEUE = "kueue.x-k8s.io/"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Kept:
-    """A work as it is to be."""
+    """The desired state of a work."""
 
     name: str
-    work: Work | None = None  # None: found here, and not yet asked for
-    next: Work | None = None  # to be carried out once the pods of the earlier attempt are gone
+    work: Work | None = None  # None: found in the cluster, and not applied yet
+    next: Work | None = None  # to be applied once the pods of the earlier attempt are gone
     is_stopped: bool = False
     is_removed: bool = False
-    is_awaited: bool = False  # its nodes are on their way, and its objects are made once they came
+    is_awaited: bool = False  # its nodes are being provisioned; its objects are made after that
     faults: dict[int, str] = field(default_factory=dict)
-    looked_at: dict[int, JsonObject] = field(default_factory=dict)  # which are not ours
-    failed: dict[str, PodSeen] = field(default_factory=dict)  # that somebody removed since
+    looked_at: dict[int, JsonObject] = field(default_factory=dict)  # read-only objects
+    failed: dict[str, PodSeen] = field(default_factory=dict)  # that are gone since
     seen: WorkSeen | None = None
 
     @property
@@ -44,7 +44,7 @@ class Kept:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody asks for it: what is left of it is all there will be."""
+        """Whether the work is no longer wanted, so that nothing is added to what is left."""
         return self.is_removed or (self.work is None and self.next is None)
 
 
@@ -62,13 +62,13 @@ class Works:
         return self._kept.get(marks.label(name))
 
     def keep(self, name: str) -> Kept:
-        """A work that is asked for, known or not."""
+        """The entry of a work, made if it is not known."""
         kept = self._kept.setdefault(marks.label(name), Kept(name=name))
         self._stale.add(kept.label)
         return kept
 
     def touch(self, label: str) -> Kept | None:
-        """Something about a work changed; one that was not known is found."""
+        """Records that a work changed; adds a work that was not known."""
         self._stale.add(label)
         kept = self._kept.get(label)
         if kept is None:
@@ -94,13 +94,13 @@ class Works:
         )
 
     def running(self, kept: Kept) -> Iterator[tuple[ObjectKey, JsonObject]]:
-        """The objects of a work that make pods."""
+        """The objects of a work that run pods."""
         for key, body in list(self._picture.objects.get(kept.label, {}).items()):
             if self._find_kind(body) is not None:
                 yield key, body
 
     def begin(self, kept: Kept, work: Work | None) -> None:
-        """What a work is to be from now on; None: nothing any more."""
+        """Sets the desired state of a work; None: it needs no objects any more."""
         for value, is_listed in ((kept.work, False), (work, True)):
             for manifest in value.spec.manifests if value is not None else ():
                 if self._find_kind(manifest.object) is None:
@@ -118,7 +118,7 @@ class Works:
             del self._needed_by[key]
 
     def another_that_needs(self, key: ObjectKey, kept: Kept) -> Kept | None:
-        """Another work that needs an object which runs nothing by itself."""
+        """Another work that needs an object that runs no pods."""
         for label in self._needed_by.get(key, ()):
             other = self._kept.get(label)
             if other is not None and other is not kept and not other.is_removed:
@@ -126,7 +126,7 @@ class Works:
         return None
 
     def seen(self) -> dict[str, WorkSeen]:
-        """All works; those that are as they were are the same values."""
+        """All works; unchanged works are the identical values."""
         for label in self._stale:
             kept = self._kept.get(label)
             if kept is not None:
@@ -135,7 +135,7 @@ class Works:
         return {kept.name: kept.seen for kept in self._kept.values() if kept.seen is not None}
 
     def pods(self, kept: Kept) -> list[PodSeen]:
-        """Its pods, with what the cluster warned of where they do not say it themselves."""
+        """The pods of a work; a pod without a reason gets that of a warning about it."""
         result = []
         for other in self._picture.pods.get(kept.label, {}).values():
             pod = other.seen
@@ -177,7 +177,7 @@ class Works:
         )
 
     def _positions(self, kept: Kept) -> Iterator[tuple[int, JsonObject]]:
-        """The objects of a work by the position of their manifests, in this order."""
+        """The objects of a work with the positions of their manifests, in order."""
         positions = self._picture.objects.get(kept.label, {})
         if kept.work is None:
             for at, body in enumerate(positions.values()):
@@ -190,7 +190,7 @@ class Works:
                 yield position, there
 
     def _remember_failures(self, kept: Kept) -> None:
-        """Keeps why pods failed that their controller, or a drain, removes soon after."""
+        """Remembers failed pods that their controller, or a drain, deletes soon after."""
         attempt = kept.work.spec.attempt if kept.work is not None else 0
         if kept.is_stopped or kept.is_removed or kept.next is not None:
             kept.failed.clear()
@@ -205,7 +205,7 @@ class Works:
 
 
 def _held_by_others(body: JsonObject) -> str:
-    """That something in the cluster keeps an object from running, though we said that it may."""
+    """The fault of an object that something in the cluster holds back after it was released."""
     marks_of_others: Mapping[str, object] = {
         **child(body, "metadata", "labels"),
         **child(body, "metadata", "annotations"),

@@ -1,7 +1,7 @@
-"""Writes in the cluster, in the right name and at a bearable rate.
+"""Writes to the cluster, under the right identity and at a limited rate.
 
-What the cluster does not take is `Refused`, which is told; what fails for want of an answer is a
-`DriverFault`, which is tried again. A namespace that is missing is made, and prepared for tenants.
+A write that the cluster rejects is `Refused`, which is reported; a write that fails without an
+answer is a `DriverFault`, which is retried. A missing namespace is created, with its tenant rights.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _REFUSALS = (
     TooLarge,
     UnsupportedMediaType,
 )
-# After rights were given, the server needs a moment until it heeds them.
+# After rights are granted, the server needs a moment until they take effect.
 _HEED_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 
 class Refused(Exception):
-    """The cluster does not take this, and would not the next time."""
+    """The cluster rejects this, and would reject it again."""
 
 
 async def _nothing() -> Sequence[tuple[str, str]]:
@@ -67,7 +67,7 @@ class Hands:
     def __init__(
         self, api: KubeApi, cluster: str, settings: KubernetesDriver, clock: Clock
     ) -> None:
-        # Asks the cluster what tenants' workloads may be made of, as groups and plurals.
+        # Finds the kinds that tenants' workloads may consist of, as groups and plurals.
         self.find_tenant_kinds: Callable[[], Awaitable[Sequence[tuple[str, str]]]] = _nothing
         self._api = api
         self._cluster = cluster
@@ -78,7 +78,7 @@ class Hands:
     async def get(
         self, kind: ResourceKey, name: str, namespace: str, work: Work | None
     ) -> JsonObject | None:
-        """An object as it is; None where there is none, or no right to see it yet."""
+        """Reads an object; None if it does not exist, or the agent has no right to see it yet."""
         try:
             return read_object(await self._as(work, namespace).get(kind, name, namespace))
         except (NotFound, Forbidden):
@@ -120,7 +120,7 @@ class Hands:
     async def delete(
         self, kind: ResourceKey, name: str, namespace: str, work: Work | None, how: Deletion
     ) -> None:
-        """Asks for the end of an object; that there is none, or another one, is fine."""
+        """Deletes an object; it is fine if it is gone or another has taken its name."""
         await self._wait()
         try:
             await self._as(work, namespace).delete(
@@ -134,7 +134,7 @@ class Hands:
             raise DriverFault(str(fault)) from fault
 
     async def make_own(self, kind: ResourceKey, body: JsonObject) -> None:
-        """Makes something in the agent's own name, unless it is there."""
+        """Creates an object under the agent's own identity, unless it exists."""
         await self._wait()
         try:
             try:
@@ -149,7 +149,7 @@ class Hands:
             raise DriverFault(str(fault)) from fault
 
     async def remove_own(self, kind: ResourceKey, name: str, namespace: str = "") -> bool:
-        """Removes something in the agent's own name; whether it was there."""
+        """Deletes an object under the agent's own identity; returns whether it existed."""
         await self._wait()
         try:
             await self._api.delete(kind, name, namespace=namespace, write=self._write())
@@ -204,7 +204,7 @@ class Hands:
     # Namespaces.
 
     async def _prepare(self, namespace: str) -> bool:
-        """Makes a namespace that is missing; whether it is one of those that we made."""
+        """Creates a missing namespace; returns whether this agent made the namespace."""
         own = marks.label(self._cluster)
         try:
             raw = await self._api.get(NAMESPACES, namespace)
@@ -222,7 +222,7 @@ class Hands:
         return True
 
     async def _prepare_role(self, own: str) -> None:
-        """Makes the role of tenants where nobody made one; what we made keeps up with the kinds."""
+        """Creates the role of tenants if there is none; updates the kinds of one we created."""
         try:
             raw = await self._api.get(CLUSTER_ROLES, rights.TENANT)
             labels = msgspec.json.decode(raw)["metadata"].get("labels", {})
@@ -236,7 +236,7 @@ class Hands:
         await self._api.patch(CLUSTER_ROLES, rights.TENANT, patch, write=self._write())
 
     async def _make(self, kind: ResourceKey, body: JsonObject) -> None:
-        """Makes something in the agent's own name, unless it is there."""
+        """Creates an object under the agent's own identity, unless it exists."""
         namespace = text(body, "metadata", "namespace")
         try:
             await self._api.create(kind, body, namespace=namespace, write=self._write())

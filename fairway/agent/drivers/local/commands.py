@@ -1,6 +1,6 @@
 """Commands beside the processes of a pod: in its folder, with its environment, as its user.
 
-A command ends with its container, or when whoever asked for it goes: nothing of it is left.
+A command ends with its container, or when the client goes away: nothing of it is left.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def has_ended(pod: LocalPod, container: str) -> bool:
 async def run_beside(
     pod: LocalPod, container: Plain, query: CommandQuery, exchange: Exchange, clock: Clock
 ) -> int:
-    """Runs a command to its end; its exit code, as a shell would tell it."""
+    """Runs a command to its end; returns its exit code as a shell would."""
     if has_ended(pod, container["name"]) or not pod.state:
         raise DriverFault(f"the container {container['name']} of {pod.name} does not run")
     run = _Terminal() if query.has_terminal else _Pipes()
@@ -78,7 +78,7 @@ async def _end_with(pod: LocalPod, container: str, process: Process, clock: Cloc
 
 
 def _kill(process: Process) -> None:
-    """Ends a command with all that it started; it leads a session of its own."""
+    """Kills a command with everything in its process group; it leads its own session."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -97,7 +97,7 @@ async def _start(container: Plain, query: CommandQuery, **streams: Any) -> Proce
 
 
 class _Pipes:
-    """A command with an output and one for errors, and an input if asked for."""
+    """A command with stdout and stderr, and with stdin if requested."""
 
     process: Process
 
@@ -119,7 +119,7 @@ class _Pipes:
             channel, content = received
             if channel != Channel.INPUT or given is None:
                 continue
-            with suppress(ConnectionError):  # it does not read to the end, which is its business
+            with suppress(ConnectionError):  # a command need not read all its input
                 if content:
                     given.write(content)
                     await given.drain()
@@ -132,7 +132,7 @@ class _Pipes:
 
 
 class _Terminal:
-    """A command at a terminal of its own."""
+    """A command with its own terminal."""
 
     process: Process
 
@@ -177,7 +177,7 @@ class _Terminal:
                     await readable.wait()
                     continue
                 except OSError:
-                    return  # nobody has the other side open any more
+                    return  # the other side is closed
                 if not content:
                     return
                 await exchange.send(Channel.OUTPUT, content)
@@ -190,14 +190,14 @@ class _Terminal:
             if channel == Channel.SIZE and content:
                 self._resize(content)
             elif channel == Channel.INPUT:
-                await self._type(content or b"\x04")  # the key that ends an input
+                await self._type(content or b"\x04")  # Ctrl-D ends the input
 
     async def _type(self, content: bytes) -> None:
         while content:
             try:
                 content = content[os.write(self._ours, content) :]
             except BlockingIOError:
-                await asyncio.sleep(_LOOK_SECONDS)  # it does not read what was typed
+                await asyncio.sleep(_LOOK_SECONDS)  # the command does not read its input now
             except OSError:
                 return
 

@@ -1,7 +1,7 @@
-"""How an agent touches this machine: works become pods, pods become processes.
+"""The local driver, as an agent calls it: works become pods, pods become processes.
 
-Everything here is quick and happens in one thread. What takes time (running, waiting, ending) is
-the supervisors' own, and goes on without a driver; they say on a pipe which pod changed.
+Everything here is quick and runs in one thread. What takes time (running, waiting, ending) is up to
+the supervisors, and continues without a driver; they report on a pipe which pod changed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _START_SECONDS_MAX = 10.0
 
 
 class LocalDriver:
-    """The processes of one machine, by works; its memory is a folder."""
+    """The processes of one machine, by work; the driver keeps its state in a folder."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class LocalDriver:
         self._lock = -1
         self._wake = -1
         self._heard = b""
-        self._watched: dict[int, LocalPod] = {}  # by the descriptor that tells of its end
+        self._watched: dict[int, LocalPod] = {}  # by the descriptor that signals its end
         self._timing: asyncio.Task[None] | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._keeping: Keeping | None = None
@@ -161,7 +161,7 @@ class LocalDriver:
         self._keep().remove(name)
 
     async def release(self, nodes: Sequence[str]) -> None:
-        """There are none but this machine, which stays."""
+        """Does nothing: the only node is this machine, which stays."""
 
     async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
         pod = self._pod(query.work, query.pod)
@@ -172,7 +172,7 @@ class LocalDriver:
             for part in output.kept(since=query.since, tail_lines=query.tail_lines):
                 yield part
             while query.follow and not query.is_previous:
-                is_over = has_ended(pod, container)  # asked first: what it wrote is then read
+                is_over = has_ended(pod, container)  # checked first, so that all output is read
                 more = output.more()
                 for part in more or ():
                     yield part
@@ -188,7 +188,7 @@ class LocalDriver:
         return await run_beside(pod, container, query, exchange, self._clock)
 
     async def forward(self, query: PortQuery, exchange: Exchange) -> None:
-        # Whoever may reach a port of one pod would reach any port of the hub's own machine.
+        # A user who may reach a port of one pod would reach any port of the hub's machine.
         raise NotPossible(
             "pods of a local cluster share the ports of the hub's machine: use those directly"
         )
@@ -197,7 +197,7 @@ class LocalDriver:
         raise NotPossible("what pods of a local cluster use is not measured")
 
     async def _keep_time(self) -> None:
-        """Some things happen by the clock alone."""
+        """Triggers what happens by the clock alone."""
         while True:
             await self._clock.sleep(_TICK_SECONDS)
             self._keep().tick()
@@ -205,18 +205,18 @@ class LocalDriver:
     # Supervisors
 
     def _attend(self, pod: LocalPod) -> None:
-        """Learns of the end of a supervisor that was started or found."""
+        """Watches for the end of a supervisor that was started or found."""
         watched = pod.watch()
         if watched < 0:
             self._bury(pod)
             return
         self._watched[watched] = pod
         if pod.is_ending:
-            pod.ask_to_end()  # an earlier driver may have been killed before it did
+            pod.ask_to_end()  # an earlier driver may have been killed before it did so
         asyncio.get_running_loop().add_reader(watched, self._end, pod)
 
     def _hear(self) -> None:
-        """Supervisors say which pods changed."""
+        """Reads from the pipe which pods changed."""
         with suppress(BlockingIOError):
             while chunk := os.read(self._wake, 65536):
                 self._heard += chunk
@@ -229,7 +229,7 @@ class LocalDriver:
                 keeping.pod_changed(pod)
 
     def _end(self, pod: LocalPod) -> None:
-        """A supervisor is gone; without a last word its pod is lost."""
+        """Handles the end of a supervisor; if it left no final state, its pod is lost."""
         del self._watched[pod.watched]
         asyncio.get_running_loop().remove_reader(pod.watched)
         pod.unwatch()
@@ -238,7 +238,7 @@ class LocalDriver:
         if pod.is_over:
             self._keep().pod_changed(pod)
         elif pod.is_supervised():
-            # It gave way to one that an earlier driver had started just before it was killed.
+            # It gave way to a supervisor that an earlier driver started just before it was killed.
             self._look_into(pod, self._meet)
         else:
             self._bury(pod)
@@ -247,7 +247,7 @@ class LocalDriver:
         self._look_into(pod, self._end_strays)
 
     def _look_into(self, pod: LocalPod, how: Callable[[LocalPod], Awaitable[None]]) -> None:
-        """Does what takes a moment beside all else, one thing at a time for each pod."""
+        """Runs a task in the background, one at a time for each pod."""
         before = self._tasks.get(pod.key)
 
         async def after() -> None:
@@ -267,7 +267,7 @@ class LocalDriver:
             )
 
     async def _end_strays(self, pod: LocalPod) -> None:
-        """A pod is lost only once nothing of it is left."""
+        """Kills what is left of a pod; only then is the pod lost."""
         while not pod.end_strays():
             await self._clock.sleep(_STRAY_SECONDS)
         pod.look()
@@ -277,12 +277,12 @@ class LocalDriver:
         self._keep().pod_changed(pod)
 
     async def _find_again(self, kept: Kept) -> None:
-        """The pods that an earlier driver left, with their supervisors."""
+        """Loads the pods that an earlier driver left, with their supervisors."""
         keeping = self._keep()
         for attempt, _, folder in folders_of_pods(kept.folder):
             pod = LocalPod.load(folder)
             if pod is None:
-                shutil.rmtree(folder)  # its plan was never whole, hence never begun
+                shutil.rmtree(folder)  # its plan was never complete, hence never started
                 continue
             if attempt == kept.attempt:
                 note_checkpoint(kept, pod)
@@ -294,7 +294,7 @@ class LocalDriver:
                 await self._meet(pod)
 
     async def _clear(self, work: Path) -> None:
-        """What a crash of the machine left of a work; nothing of it may run unseen."""
+        """Clears what a crash of the machine left of a work; nothing of it may run unseen."""
         for _, _, folder in folders_of_pods(work):
             pod = LocalPod.load(folder)
             while pod is not None and not pod.end_strays():
@@ -305,7 +305,7 @@ class LocalDriver:
         keeping = self._keep()
         deadline = self._clock.now() + _START_SECONDS_MAX
         while pod.is_supervised() and not pod.state and self._clock.now() < deadline:
-            await self._clock.sleep(_STRAY_SECONDS)  # it has only just begun
+            await self._clock.sleep(_STRAY_SECONDS)  # it has only just started
             pod.look()
         if pod.is_over:
             keeping.pod_changed(pod)
@@ -329,7 +329,7 @@ class LocalDriver:
         if not known:
             state = "has not started yet" if wanted in listed else "is not known"
             raise DriverFault(f"the pod {wanted or 'of the work'} {state}")
-        # Of the newest attempt; of one pod the newest, of several the first.
+        # The newest attempt; the first pod by name, if none is named; its newest folder.
         newest = [place for place in known if place[0] == known[-1][0]]
         name = wanted or min(place[2].name for place in newest)
         folder = [place[2] for place in newest if place[2].name == name][-1]
@@ -358,5 +358,5 @@ class LocalDriver:
         wake = self._folder / "wake"
         if not wake.exists():
             os.mkfifo(wake, 0o600)
-        # Also open for writing, so that it never ends while nobody writes.
+        # Also open for writing, so that the pipe has no end of file while no supervisor writes.
         self._wake = os.open(wake, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,8 +1,8 @@
 """The environment and the command of a container, resolved as a kubelet would.
 
 Values come from the manifest, from ConfigMaps and Secrets that travel with the work, and from the
-pod itself. `$(NAME)` stands for a variable set before it, `$$` for a dollar sign, and a reference
-to a variable that does not exist is left as it is.
+pod itself. `$(NAME)` expands to a variable set earlier, `$$` to a dollar sign, and a reference to a
+variable that does not exist is left unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PodFault(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the values of a pod may come from."""
+    """The sources that values of a pod may come from."""
 
     pod: Pod
     namespace: str
@@ -40,7 +40,7 @@ class Surroundings:
 
 
 def expand(value: str, variables: Mapping[str, str]) -> str:
-    """A text with references to variables replaced."""
+    """Replaces references to variables in a text."""
 
     def replacement(match: re.Match[str]) -> str:
         if match[0] == "$$":
@@ -51,7 +51,7 @@ def expand(value: str, variables: Mapping[str, str]) -> str:
 
 
 def environment(container: JsonObject, around: Surroundings, path: str) -> dict[str, str]:
-    """The variables of a container, each of which may use those before it."""
+    """The variables of a container; each may refer to earlier ones."""
     variables: dict[str, str] = {}
     for index, source in enumerate(maps_at(container, "envFrom")):
         prefix = text(source, "prefix")
@@ -152,7 +152,7 @@ def pod_field(field_path: str, around: Surroundings, path: str) -> str:
 
 
 def amount(reference: JsonObject, container: JsonObject, around: Surroundings, path: str) -> str:
-    """A request or a limit in units of its divisor, rounded up; without a limit, the machine's."""
+    """A request or limit in units of its divisor, rounded up; the machine's amount if no limit."""
     name = text(reference, "containerName")
     for entry in (
         *maps_at(around.pod.spec, "initContainers"),

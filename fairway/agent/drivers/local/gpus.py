@@ -1,7 +1,7 @@
-"""NVIDIA GPUs of this machine, through NVML where there is any.
+"""NVIDIA GPUs of this machine, found through NVML.
 
 The bindings are an optional extra (`pip install fairway[gpu]`); without them, or without a driver,
-there are no GPUs to be found out.
+no GPUs are found.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU; its UUID names it for CUDA whatever else is on the machine."""
+    """One GPU; its UUID identifies it for CUDA, whatever else is on the machine."""
 
     uuid: str
     product: str
@@ -49,5 +49,5 @@ def find_gpus() -> tuple[Gpu, ...]:
 
 
 def _text(value: str | bytes) -> str:
-    """Older bindings answer in bytes."""
+    """The text of a value; older bindings return bytes."""
     return value.decode() if isinstance(value, bytes) else value

@@ -1,14 +1,14 @@
-"""Names of hosts where all pods are on one machine.
+"""Host names when all pods are on one machine.
 
 Pods find each other by name: `train-0.train:29500`, `MASTER_ADDR` and `MASTER_PORT`. Here every pod
 is on 127.0.0.1, so names of pods and services of the same work are rewritten to it, in commands and
-in the environment. What looks like a host is one: a name with its domain or a port, behind `//`, or
-where the variable or flag says so (ADDR, HOST, ENDPOINT and the like); a bare name elsewhere is
-left alone, since it may be a file's.
+in the environment. A name counts as a host if it has its domain or a port, follows `//`, or belongs
+to a variable or flag for hosts (ADDR, HOST, ENDPOINT and the like); a bare name elsewhere is left
+alone, since it may name a file.
 
-Ports would clash between works, and between pods of one work. A port that its own pod reads from
+Ports would conflict between works, and between pods of one work. A port that its own pod reads from
 its environment or command (as `OWN-NAME:PORT`, or as a pair such as MASTER_ADDR and MASTER_PORT) is
-replaced by a free one, the same for all who name it. A port that a program has by itself stays.
+replaced by a free port, the same wherever it is named. A port that is fixed in a program stays.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairway.kinds.interface import Pod
 from fairway.kinds.plain import child, maps_at, name_of, text
 
 LOOPBACK = "127.0.0.1"
-# Below the ports that the kernel gives to outgoing connections, so that none is taken meanwhile.
+# Below the kernel's ephemeral ports, so that no outgoing connection takes one meanwhile.
 PORTS = range(20000, 32768)
 
 _HOST_WORDS = re.compile(
@@ -55,7 +55,7 @@ class Hosts:
         self._pattern = _pattern(self._pod_by_host, domains - {""}, namespace)
 
     def own_ports(self) -> list[Mention]:
-        """Ports that a pod learns for itself, hence may be others; in a fixed order."""
+        """Ports that a pod reads for itself, hence can be replaced; in a fixed order."""
         result = {
             mention: None
             for pod in self._pods
@@ -71,7 +71,7 @@ class Hosts:
     def rewritten_environment(
         self, pod: str, variables: Sequence[JsonObject], ports: Mapping[Mention, int]
     ) -> list[JsonObject]:
-        """Variables with hosts and ports as they are here; those from elsewhere are left alone."""
+        """Variables with hosts and ports rewritten; those with `valueFrom` are left alone."""
         pairs = self._pairs(pod, variables)
         made = []
         for variable in variables:
@@ -88,7 +88,7 @@ class Hosts:
         return made
 
     def rewritten_words(self, words: Sequence[str], ports: Mapping[Mention, int]) -> list[str]:
-        """A command with hosts and ports as they are here."""
+        """A command with hosts and ports rewritten."""
         made, before = [], ""
         for word in words:
             is_host = before.startswith("-") and "=" not in before and _names_host(before)
@@ -138,7 +138,7 @@ class Hosts:
                     yield mention
 
     def _pairs(self, pod: str, variables: Sequence[JsonObject]) -> dict[str, Mention]:
-        """The variables that hold the port of a host in another variable, and what they mean."""
+        """The variables that hold the port of a host in another variable, with host and port."""
         values = {text(variable, "name"): text(variable, "value") for variable in variables}
         pairs = {}
         for name, value in values.items():
@@ -157,9 +157,9 @@ class Hosts:
 
 
 def free_ports(count: int, taken: Iterable[int], within: range = PORTS) -> list[int]:
-    """Ports that nobody listens on and no other work was given; fewer if there are no more.
+    """Ports that are free and not given to another work; fewer if there are no more.
 
-    Each process begins elsewhere: another one on this machine may be giving ports away as well.
+    Each process starts at another port, since other processes may allocate ports here as well.
     """
     refused = set(taken)
     result: list[int] = []
@@ -216,7 +216,7 @@ def _selects(selector: JsonObject, pod: Pod) -> bool:
 
 
 def _targets(services: Sequence[JsonObject]) -> dict[tuple[str, int], int]:
-    """The pods' own port behind each port of a service."""
+    """The target port of the pods for each port of a service."""
     return {
         (name_of(service), port["port"]): port["targetPort"]
         for service in services
@@ -228,7 +228,7 @@ def _targets(services: Sequence[JsonObject]) -> dict[tuple[str, int], int]:
 def _pattern(
     names: Iterable[str], domains: Iterable[str], namespace: str
 ) -> re.Pattern[str] | None:
-    # The longest first, so that train-10 is not taken for train-1.
+    # The longest first, so that train-10 does not match as train-1.
     hosts = "|".join(re.escape(name) for name in sorted(names, key=lambda n: (-len(n), n)))
     if not hosts:
         return None

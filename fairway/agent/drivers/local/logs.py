@@ -1,7 +1,7 @@
 """Output of containers, read from the frames that keepers write.
 
-Each run of a container keeps at most two files, the older one full. Reading goes from the older to
-the newer, and follows until the run is over.
+Each run of a container has at most two files, of which the older is full. Reading goes from the
+older to the newer, and can follow until the run is over.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Output:
         self._file: _Frames | None = None
 
     def kept(self, *, since: float | None = None, tail_lines: int | None = None) -> list[bytes]:
-        """What was written so far, from some time on and no more than so many lines."""
+        """What was written so far, since a time and at most the last `tail_lines` lines."""
         frames: list[Frame] = []
         if self._older.exists():
             with self._older.open("rb") as file:
@@ -39,7 +39,7 @@ class Output:
         return list(deque(b"".join(parts).splitlines(keepends=True), maxlen=tail_lines))
 
     def more(self) -> list[bytes] | None:
-        """What was written since; None once another run has begun."""
+        """What was written since the last read; None once another run has begun."""
         result = [data for _, data in self._read()]
         if self._file is None or _inode(self._path) in (self._file.identity, 0):
             return result
@@ -63,7 +63,7 @@ class Output:
 
 
 class _Frames:
-    """Whole frames of one file; what is not written to its end yet comes later."""
+    """Reads whole frames of one file; a partly written frame comes with a later read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -1,8 +1,8 @@
-"""What this machine has for pods: found out, or as the cluster's spec says.
+"""What this machine has for pods: detected, or as the cluster's spec says.
 
-Processors are those that this process may use, memory is what the machine has, both no more than
-its control group allows. What the spec gives counts instead, such as four GPUs where there are
-none: then they are slots, numbered from 0.
+Processors are those that this process may use, memory is that of the machine, both limited by its
+control group. Amounts in the spec override detected ones, such as four GPUs on a machine without
+any: they are then slots, numbered from 0.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fairway.agent.drivers.local.gpus import Gpu
 from fairway.api.amounts import NANO, Amounts, Quantity
 
 GPU = "nvidia.com/gpu"
-PODS_MOST = 110  # as a kubelet has it, unless the spec says otherwise
+PODS_MOST = 110  # the default of a kubelet, unless the spec says otherwise
 
-# Variables that tell a program which devices of a resource are its own.
+# Variables that say which devices of a resource a program may use.
 DEVICE_VARIABLES: Mapping[str, tuple[str, ...]] = {
     GPU: ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
     "amd.com/gpu": ("ROCR_VISIBLE_DEVICES",),
 }
-# What a kubelet calls the architectures that Python calls otherwise.
+# Python's names of architectures to those of a kubelet.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _GROUPS = Path("/sys/fs/cgroup")
 
@@ -42,7 +42,7 @@ class Machine:
 
 
 def look(given: Mapping[str, Quantity], gpus: Sequence[Gpu], folder: Path) -> Machine:
-    """The machine, with what is given before what is found."""
+    """The machine; given amounts override detected ones."""
     amounts = {**_find(gpus, folder), **{name: quantity.nanos for name, quantity in given.items()}}
     devices = {}
     for resource in DEVICE_VARIABLES:
@@ -100,7 +100,7 @@ def _read(path: Path) -> str:
 
 
 def _node_name(host: str) -> str:
-    """A host name as the name of a node: lower case, and only what names may have."""
+    """A host name as a node name: lower case, and only characters that names may have."""
     return re.sub(r"[^a-z0-9.-]+", "-", host.lower()).strip("-.")[:253] or "localhost"
 
 
@@ -114,7 +114,7 @@ def _labels(name: str) -> dict[str, str]:
 
 
 def _gpu_labels(gpus: Sequence[Gpu]) -> dict[str, str]:
-    """Labels as GPU feature discovery gives them; of the first GPU, as it does."""
+    """Labels as GPU feature discovery sets them, likewise from the first GPU."""
     if not gpus:
         return {}
     product = re.sub(r"[^A-Za-z0-9_.-]+", "-", gpus[0].product).strip("-_.")[:63]

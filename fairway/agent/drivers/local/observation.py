@@ -1,4 +1,4 @@
-"""What is told of a work: its pods, and the statuses of its objects."""
+"""What is reported of a work: its pods, and the statuses of its objects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def see_work(kept: Kept, find_kind: FindKind, *, node: str, now: float) -> WorkS
 
 
 def pods_of_object(kept: Kept, owner: str) -> list[PodState]:
-    """The pods of an object as its own controller would see them."""
+    """The pods of an object as its controller would see them."""
     waiting = [
         PodState(
             name=waiting_pod.pod.name,

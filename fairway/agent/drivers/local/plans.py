@@ -1,7 +1,7 @@
-"""The plan of a pod: all that its supervisor needs to run it, resolved.
+"""The plan of a pod: everything its supervisor needs to run it, resolved.
 
-A plan holds no reference to anything: commands, environment and folders are as they will be used,
-so that the pod starts and restarts alike whether or not a hub is there.
+A plan has no references: commands, environment and folders are final, so that the pod starts and
+restarts in the same way with or without a hub.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fairway.kinds.rules.pods import NEEDS_CONTROLLER_ANNOTATION
 
 Plain = dict[str, Any]
 
-# What a process gets of the hub's own environment; the rest may be secret.
+# What a process inherits from the hub's environment; the rest may be secret.
 _INHERITED = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
     "LD_LIBRARY_PATH",
@@ -39,18 +39,18 @@ _NO_DEVICES = {"NVIDIA_VISIBLE_DEVICES": "void"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What bounds pods here; the times are Kubernetes' own."""
+    """Limits of pods; the times are those of Kubernetes."""
 
-    grace_seconds: float = 30.0  # of pods that say nothing themselves
+    grace_seconds: float = 30.0  # of pods without a grace period
     leftover_seconds: float = 2.0  # for what a container leaves behind when it ends
     backoff_seconds: tuple[float, float] = (10.0, 300.0)  # before the first restart, and at most
     log_bytes_max: int = 16 * 1024 * 1024  # of one file; two are kept for each run
-    host_roots: tuple[Path, ...] = ()  # below which hostPath volumes may be; none: nowhere
+    host_roots: tuple[Path, ...] = ()  # hostPath volumes must be below one; none: not allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """Where one pod is planned: its folder, its share of the machine and its neighbours."""
+    """What a pod is planned with: its folder, hosts and ports, and the machine's devices."""
 
     around: Surroundings
     folder: Path
@@ -61,12 +61,12 @@ class Ground:
 
 
 def check(ground: Ground) -> None:
-    """Raises what would keep the pod from being planned, and makes nothing."""
+    """Raises PodFault if the pod cannot be planned; makes nothing."""
     _containers(ground, Share(amounts=ground.around.allocatable))
 
 
 def plan(ground: Ground, share: Share) -> tuple[Plain, list[volumes.VolumePlan]]:
-    """The plan of a pod, and the volumes to be made for it."""
+    """The plan of a pod, and the volumes to make for it."""
     containers, folders = _containers(ground, share)
     spec = ground.around.pod.spec
     deadline = spec.get("activeDeadlineSeconds")
@@ -82,7 +82,7 @@ def plan(ground: Ground, share: Share) -> tuple[Plain, list[volumes.VolumePlan]]
 
 
 def grace_seconds(spec: JsonObject, limits: Limits) -> float:
-    """The time that a pod gets to end."""
+    """The grace period of a pod."""
     given = spec.get("terminationGracePeriodSeconds")
     return float(given) if isinstance(given, int | float) else limits.grace_seconds
 
@@ -108,7 +108,7 @@ def _containers(ground: Ground, share: Share) -> tuple[list[Plain], list[volumes
         elif is_sidecar:
             role, restart = "sidecar", "Always"
         else:
-            # An init container that succeeded is done, whatever the pod's policy.
+            # An init container that succeeded is done, whatever the restart policy of the pod.
             role, restart = "init", "Never" if pod_restart == "Never" else "OnFailure"
         devices = main_devices.get(path, share.devices)
         made.append(
@@ -152,7 +152,7 @@ def _process(
             f"{path}.command: a local cluster runs no images, so a container needs a command"
         )
     words = ground.hosts.rewritten_words(words, ground.ports)
-    # No shell comes between: each word of the manifest is one word of the process.
+    # There is no shell: each word of the manifest is one argument of the process.
     argv = [mounts.rewritten(expand(word, own)) for word in words]
     variables = {
         **_surrounding(ground, folders),
@@ -174,7 +174,7 @@ def _words(container: JsonObject, name: str, path: str) -> list[str]:
 
 
 def _surrounding(ground: Ground, folders: Sequence[volumes.VolumePlan]) -> dict[str, str]:
-    """What every process here has, before its own variables."""
+    """Variables of every process, which its own variables may override."""
     return {
         **{name: os.environ[name] for name in _INHERITED if name in os.environ},
         "HOSTNAME": text(ground.around.pod.spec, "hostname") or ground.around.pod.name,
@@ -187,7 +187,7 @@ def _surrounding(ground: Ground, folders: Sequence[volumes.VolumePlan]) -> dict[
 
 
 def _divide(containers: Sequence[JsonObject], share: Share) -> dict[str, dict[str, list[str]]]:
-    """The pod's devices among its main containers, in order, by what each asks for."""
+    """Divides the pod's devices among its main containers, in order, by what each requests."""
     left = {resource: list(names) for resource, names in share.devices.items()}
     result: dict[str, dict[str, list[str]]] = {}
     for index, container in enumerate(containers):
@@ -209,7 +209,7 @@ def _device_variables(
     devices: Mapping[str, Sequence[str]],
     of_machine: Mapping[str, Sequence[str]],
 ) -> dict[str, str]:
-    """Which devices the process may see; a fraction of one leaves the variables alone."""
+    """Which devices the process may see; a fractional request leaves the variables alone."""
     made = {}
     for resource in of_machine:
         if _ask(container, resource) % NANO:

@@ -1,7 +1,7 @@
-"""Makes the machine match the works: which pods start, wait, go on and end.
+"""Reconciles the works of this machine: which pods start, wait, continue and end.
 
 It decides from what is on disk and in the manifests, in one pass that can be repeated at any time:
-`carry_on` after it changes nothing.
+a second `carry_on` changes nothing.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from fairway.kinds.pod_starts import due
 from fairway.kinds.pods import pod_requests
 
 _OVER = ("Succeeded", "Failed")
-_NOBODY = ""  # the owner of pods that only hold room
-_ATTEMPTS_KEPT = 2  # whose output can be read
+_NOBODY = ""  # the owner of placeholder pods
+_ATTEMPTS_KEPT = 2  # attempts whose output is kept
 
 
 class Keeping:
@@ -72,7 +72,7 @@ class Keeping:
         self._started = started
         self._changed = changed
 
-    # What is asked
+    # Requests
 
     def apply(self, work: Work) -> None:
         name = work.metadata.name
@@ -106,22 +106,22 @@ class Keeping:
         kept.save()
         self.carry_on(kept)
 
-    # What happened
+    # Events
 
     def found(self, kept: Kept, pod: LocalPod) -> None:
-        """A pod of an earlier driver; a later one of the same name takes its place."""
+        """Takes a pod of an earlier driver; it replaces an earlier pod of the same name."""
         self.forget(kept, pod)
         kept.pods[pod.key] = pod
         if not pod.is_over:
             self._slots.hold(pod.key, pod.share)
 
     def forget(self, kept: Kept, pod: LocalPod) -> None:
-        """Shows a pod no more, nor those that it took the place of."""
+        """Forgets a pod, and those that it replaced."""
         for key in [key for key, value in kept.pods.items() if _is_same(value, pod)]:
             del kept.pods[key]
 
     def may_start(self, pod: LocalPod) -> bool:
-        """Whether a plan without a state may still be begun."""
+        """Whether a plan without a state may still be started."""
         return pod.plan["boot"] == boot() and not pod.is_ending
 
     def pod_changed(self, pod: LocalPod) -> None:
@@ -135,16 +135,16 @@ class Keeping:
             if pod.is_ending:
                 kept.pods.pop(pod.key, None)
         if pod.is_over or pod.is_ready:
-            self.carry_on(kept)  # the next of an earlier template may go, too
+            self.carry_on(kept)  # the next pod of an earlier template may end now
 
     def all_pods(self) -> Iterator[LocalPod]:
         for kept in self.works.values():
             yield from kept.pods.values()
 
-    # Making it so
+    # Reconciling
 
     def carry_on(self, kept: Kept) -> None:
-        """Brings a work as far as it can go now, and then those that wait for room."""
+        """Reconciles a work as far as possible now, and then works that wait for room."""
         self._go_on(kept)
         for other in list(self.works.values()):
             if other.waiting and other is not kept:
@@ -152,7 +152,7 @@ class Keeping:
         self._changed()
 
     def tick(self) -> None:
-        """What no pod tells: jobs whose own time is over, and pods that could not be started."""
+        """Checks what no event shows: jobs past their deadline, and pods that wait to start."""
         for kept in list(self.works.values()):
             bodies = kept.objects.values()
             has_deadline = any("activeDeadlineSeconds" in child(body, "spec") for body in bodies)
@@ -181,7 +181,7 @@ class Keeping:
             self._run(kept)
 
     def _begin_attempt(self, kept: Kept, work: Work) -> None:
-        """Another attempt, now that nothing of the one before is left."""
+        """Begins a new attempt, once nothing is left of the one before."""
         kept.work, kept.next = work, None
         kept.is_removed, kept.stop = False, None
         kept.hosts, kept.checkpointed_at = None, None
@@ -212,7 +212,7 @@ class Keeping:
         kept.objects, kept.faults = {}, {}
         for position, manifest in enumerate(kept.work.spec.manifests):
             if manifest.update == "ReadOnly":
-                continue  # a machine has no objects but those of its works
+                continue  # a machine has no objects except those of its works
             kind = self._find_kind(manifest.object)
             try:
                 kept.objects[position] = object_of(manifest, kind, kept)
@@ -220,7 +220,7 @@ class Keeping:
                 kept.faults[position] = str(fault)
 
     def _give_ports(self, kept: Kept, hosts: Hosts) -> bool:
-        """Ports for pods that name their own; whether there are new ones."""
+        """Allocates ports for pods that read their own; returns whether there are new ones."""
         missing = [port for port in hosts.own_ports() if port not in kept.ports]
         taken = {port for work in self.works.values() for port in work.ports.values()}
         free = free_ports(len(missing), taken)
@@ -231,7 +231,7 @@ class Keeping:
         return bool(missing)
 
     def _end_unwanted(self, kept: Kept, kind: Kind, body: JsonObject) -> None:
-        """Pods that are too many, that changed, or whose job is over."""
+        """Ends pods that are surplus, that changed, or whose job is over."""
         owner = owner_of(body)
         wanted = {pod.name: pod for pod in kind.pods(body)}
         is_over = self._is_over(kept, kind, body)
@@ -275,7 +275,7 @@ class Keeping:
                 del kept.waiting[name]
 
     def _start(self, kept: Kept, wait: Waiting, position: int, body: JsonObject) -> bool:
-        """Starts a pod if there is room; whether it no longer waits."""
+        """Starts a pod if there is room; returns whether it no longer waits."""
         pod = wait.pod
         folder = kept.new_folder(pod.name)
         key = kept.key_of(folder)
@@ -301,7 +301,7 @@ class Keeping:
         try:
             self._make_pod(kept, wait, made, folder, folders)
         except OSError as fault:
-            # Such as a full disk; it waits, and is tried again.
+            # For example a full disk; the pod waits, and is tried again.
             kept.pods.pop(key, None)
             self._slots.give_back(key)
             shutil.rmtree(folder, ignore_errors=True)
@@ -358,10 +358,10 @@ class Keeping:
             secrets=kept_objects(kept, "Secret"),
         )
 
-    # Room that is only held
+    # Placeholders
 
     def _reserve(self, kept: Kept) -> None:
-        """Placeholders, one for each pod that would run at first; they have no process."""
+        """Makes placeholder pods, one for each pod that would run first; they have no process."""
         for position, manifest in enumerate(kept.work.spec.manifests):
             kind = self._find_kind(manifest.object)
             if kind is None or kind.faults(manifest.object):
@@ -410,7 +410,7 @@ class Keeping:
     def _end(
         self, kept: Kept, pod: LocalPod, number: signal.Signals, grace: float | None = None
     ) -> None:
-        """Asks a pod to end; one that is over, or never was a process, goes at once."""
+        """Ends a pod; a pod that is over, or is a placeholder, is dropped at once."""
         self._changed()
         is_again = pod.is_ending
         if pod.is_over or pod.is_placeholder:
@@ -429,7 +429,7 @@ class Keeping:
 
 
 def _record(kept: Kept, wait: Waiting, key: str, share: Share) -> Plain:
-    """What a later driver needs to know the pod again."""
+    """What a later driver needs to recognize the pod."""
     images = {text(container, "image") for container in maps_at(wait.pod.spec, "containers")} - {""}
     return {
         "key": key,
@@ -449,7 +449,7 @@ def _record(kept: Kept, wait: Waiting, key: str, share: Share) -> Plain:
 
 
 def _shape(pod: Pod) -> str:
-    """Equal for pods that need not be replaced by each other."""
+    """A digest of what a pod is made from; pods with equal digests need no replacement."""
     return uid_of(json.dumps(pod.spec, sort_keys=True) + pod.labels.get(REVISION, ""))
 
 
@@ -464,7 +464,7 @@ def _part(pod: LocalPod, wanted: Pod) -> Part:
 
 
 def _is_changed(pod: LocalPod, wanted: Pod) -> bool:
-    """Whether a service's pod runs as an earlier manifest said; jobs never change on the way."""
+    """Whether a service's pod is from an earlier manifest; pods of jobs are never replaced."""
     is_service = text(wanted.spec, "restartPolicy", default="Always") == "Always"
     return is_service and pod.plan["shape"] != _shape(wanted)
 

@@ -1,4 +1,4 @@
-"""One pod on disk: its plan, its state, and the supervisor that makes one of the other."""
+"""One pod on disk: its plan, its state, and the supervisor that runs the plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from fairway.agent.drivers.local.supervisor.pod import main; main(sys.argv[2])"
 )
-# Held back until the supervisor listens, so that a pod can be stopped from its first moment on.
+# Blocked until the supervisor listens, so that a pod can be stopped from its first moment on.
 _HELD_BACK = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 _PHASES: dict[str, PodPhase] = {
     "Starting": "Bound",
@@ -38,7 +38,7 @@ _PHASES: dict[str, PodPhase] = {
 
 
 class LocalPod:
-    """A pod that was planned; made anew after a failure, it is another one."""
+    """A planned pod; its replacement after a failure is another LocalPod."""
 
     def __init__(self, folder: Path, plan: Plain) -> None:
         self.folder = folder
@@ -48,16 +48,16 @@ class LocalPod:
         self.attempt: int = plan["attempt"]
         self.name: str = plan["pod"]
         self.pod_set: str = plan["pod_set"]
-        self.owner: str = plan["owner"]  # the object that it is of; empty for a placeholder
-        self.remakes: int = plan["remakes"]  # how often it was made anew
+        self.owner: str = plan["owner"]  # the object it belongs to; empty for a placeholder
+        self.remakes: int = plan["remakes"]  # how often the pod was replaced before
         self.state: Plain = {}
         self.pid = 0
-        self.watched = -1  # a descriptor that tells of the supervisor's end
+        self.watched = -1  # a descriptor that signals the supervisor's end
         self.is_ending = (folder / "stop.json").exists()
 
     @classmethod
     def load(cls, folder: Path) -> LocalPod | None:
-        """A pod that was planned earlier; None where the plan was never finished."""
+        """Loads a pod that was planned earlier; None if the plan is not complete."""
         plan = read_json(folder / "plan.json")
         if plan is None:
             return None
@@ -85,7 +85,7 @@ class LocalPod:
         )
 
     def look(self) -> bool:
-        """Reads the state again; whether it changed."""
+        """Reads the state again; returns whether it changed."""
         decoded = read_json(self.folder / "state.json")
         if decoded is None or decoded == self.state:
             return False
@@ -96,7 +96,7 @@ class LocalPod:
     # The supervisor
 
     def start(self) -> None:
-        """Starts the supervisor; one that finds another at work, or the work done, leaves."""
+        """Starts the supervisor; it exits if another supervisor runs or has run the plan."""
         output = str(self.folder / "supervisor.log")
         arguments = [sys.executable, "-I", "-S", "-c", _PROGRAM, _root(), str(self.folder)]
         self.pid = os.posix_spawn(
@@ -113,7 +113,7 @@ class LocalPod:
         )
 
     def is_supervised(self) -> bool:
-        """Whether a supervisor lives: it holds the lock from its first moment to its last."""
+        """Whether a supervisor is alive: it holds the lock from start to end."""
         try:
             lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -134,7 +134,7 @@ class LocalPod:
             return -1
         expected = self.state.get("start")
         if expected is not None and start_of(self.pid) != expected:
-            os.close(watched)  # the number went to another process
+            os.close(watched)  # another process has that pid now
             return -1
         self.watched = watched
         return watched
@@ -145,24 +145,24 @@ class LocalPod:
             self.watched = -1
 
     def reap(self) -> None:
-        """Lets the machine forget a supervisor that we started and that has ended."""
+        """Reaps a supervisor that this process started and that has ended."""
         with suppress(ChildProcessError):  # then an earlier hub started it
             os.waitpid(self.pid, os.WNOHANG)
 
     def end(self, number: int, grace_seconds: float) -> None:
-        """Asks the supervisor to end the pod."""
+        """Records how the pod is to end, and signals the supervisor."""
         self.is_ending = True
         write_json(self.folder / "stop.json", {"signal": number, "grace_seconds": grace_seconds})
         self.ask_to_end()
 
     def ask_to_end(self) -> None:
-        """Tells the supervisor to look how the pod is to end; twice is once."""
+        """Signals the supervisor to read how the pod is to end; idempotent."""
         if self.watched >= 0:
-            with suppress(ProcessLookupError):  # then it ended just now
+            with suppress(ProcessLookupError):  # it ended just now
                 signal.pidfd_send_signal(self.watched, signal.SIGTERM)
 
     def conclude(self, now: float, *, reason: str, message: str) -> None:
-        """Writes down the end of a pod whose supervisor can't."""
+        """Records the end of a pod whose supervisor cannot."""
         self.state = {
             **self.state,
             "phase": "Failed",
@@ -174,7 +174,7 @@ class LocalPod:
         write_json(self.folder / "state.json", self.state)
 
     def end_strays(self) -> bool:
-        """Ends what is left of a pod without a supervisor; whether nothing was."""
+        """Kills what is left of a pod without a supervisor; returns whether nothing was left."""
         strays = list(self._strays())
         for pid in strays:
             send(pid, signal.SIGKILL)
@@ -194,7 +194,7 @@ class LocalPod:
             if mark in environment or (_PROGRAM.encode() in command and argument in command):
                 yield pid
 
-    # What is told
+    # Reporting
 
     def seen(self, node: str) -> PodSeen:
         state = self.state
@@ -220,7 +220,7 @@ class LocalPod:
         )
 
     def played(self) -> PodState:
-        """The pod as its kind's own controller sees it."""
+        """The pod as the controller of its kind sees it."""
         state = self.state
         phases: dict[str, KindPhase] = {
             "Starting": "Pending" if state.get("started_at") is None else "Running",
@@ -244,7 +244,7 @@ class LocalPod:
         return self.remakes + int(self.state.get("restarts") or 0)
 
     def checkpointed_at(self) -> float | None:
-        """When the program last said that it saved its work."""
+        """When the program last signalled that it saved its work."""
         try:
             return (self.folder / "checkpoint").stat().st_mtime
         except OSError:
@@ -258,12 +258,12 @@ def _root() -> str:
 
 @cache
 def boot() -> str:
-    """Which start of the machine this is: numbers of processes mean nothing beyond it."""
+    """The boot id of the machine: pids are valid within one boot only."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def read_json(path: Path) -> Plain | None:
-    """A file of ours; None where there is none, or what a crash of the machine left of it."""
+    """Reads a file of this driver; None if it is missing, or damaged by a crash of the machine."""
     try:
         decoded = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -272,7 +272,7 @@ def read_json(path: Path) -> Plain | None:
 
 
 def write_json(path: Path, value: Plain) -> None:
-    """Replaces a file whole, readable by its owner only."""
+    """Replaces a file atomically, readable by its owner only."""
     beside = path.with_name(f".{path.name}.new")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:

@@ -1,7 +1,7 @@
-"""Who uses what of the machine: amounts, and devices one by one.
+"""What each pod uses of the machine: amounts, and individual devices.
 
-A pod that asks for whole devices gets them by name, and no two pods have one in common. Fractions
-of a device are accounted for, and given no name: who shares a device is for the program to arrange.
+A pod that requests whole devices gets them by name, and no two pods share one. Fractions of a
+device are accounted for but have no name: programs arrange the sharing of a device themselves.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DoesNotFit:
 
 
 class Slots:
-    """The machine's resources, and the shares taken of them."""
+    """The machine's resources, and the shares that pods hold."""
 
     def __init__(self, allocatable: Amounts, devices: Devices) -> None:
         self._allocatable = allocatable
@@ -43,7 +43,7 @@ class Slots:
         self._shares: dict[str, Share] = {}
 
     def take(self, key: str, needed: Amounts) -> Share | DoesNotFit:
-        """A share for a pod, at once or not at all."""
+        """Takes a share for a pod, all at once or not at all."""
         needed = needed.plus(Amounts({"pods": NANO}))
         free = self.free()
         if not needed.fits_in(free):
@@ -61,7 +61,7 @@ class Slots:
         return share
 
     def hold(self, key: str, share: Share) -> None:
-        """The share of a pod that was found running."""
+        """Records the share of a pod that was found running."""
         self._shares[key] = share
 
     def give_back(self, key: str) -> None:

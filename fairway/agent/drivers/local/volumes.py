@@ -1,8 +1,8 @@
-"""Volumes as folders, and mount paths as the names of these folders.
+"""Volumes as folders; mount paths are rewritten to these folders.
 
-A process has the machine's own files, so nothing can be mounted for it alone. Where a command, an
-argument, a variable or the working directory names a mount path, it is given the folder instead;
-`FAIRWAY_VOLUME_NAME` holds the folder of each volume besides.
+A process sees the machine's own files, so nothing can be mounted for it alone. A mount path in a
+command, an argument, a variable or the working directory is replaced by the folder;
+`FAIRWAY_VOLUME_NAME` also holds the folder of each volume.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Rewrite = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumePlan:
-    """A folder of the machine, or one to be made with these files."""
+    """A folder of the machine, or a folder to make with these files."""
 
     name: str
     folder: Path
@@ -42,7 +42,7 @@ def plan_volumes(
     *,
     rewrite: Rewrite = lambda text: text,
 ) -> list[VolumePlan]:
-    """What each volume of a pod becomes; a fault where it can't be had on this machine."""
+    """Plans the volumes of a pod; PodFault if one is not possible on this machine."""
     made = []
     for index, volume in enumerate(maps_at(around.pod.spec, "volumes")):
         path = f"spec.volumes[{index}]"
@@ -64,7 +64,7 @@ def plan_volumes(
 def _given_files(
     annotations: Mapping[str, str], folder: Path, rewrite: Rewrite
 ) -> Iterator[VolumePlan]:
-    """Files that the controller of the pod's kind would mount, as its rule says."""
+    """Files that the controller of the pod's kind would mount, from an annotation of the pod."""
     if FILES_ANNOTATION not in annotations:
         return
     try:
@@ -85,7 +85,7 @@ def _given_files(
 
 
 def make(plans: Sequence[VolumePlan]) -> None:
-    """Makes the folders, and the files in them."""
+    """Makes the folders and their files."""
     for plan in plans:
         if not plan.is_made:
             continue

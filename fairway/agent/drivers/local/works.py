@@ -1,4 +1,4 @@
-"""One work on disk, and what its manifests ask for on this machine."""
+"""One work on disk, and what its manifests request on this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fairway.kinds.plain import child, name_of, namespace_of, text
 FindKind = Callable[[JsonObject], Kind | None]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-# Objects that only say something; there is nothing to run for them.
+# Kinds that are only data; there is nothing to run for them.
 _SILENT = {
     ("v1", "ConfigMap"),
     ("v1", "Secret"),
@@ -36,23 +36,23 @@ _SILENT = {
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Waiting:
-    """A pod that is to run, and for which there is no room yet."""
+    """A pod that is to run and has no room yet."""
 
     pod: Pod
     owner: str
-    remakes: int  # how often it was made anew
+    remakes: int  # how often it was replaced
     since: float
     message: str = ""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Kept:
-    """A work as it was applied, with its pods."""
+    """A work as applied, with its pods."""
 
     folder: Path
     work: Work
     next: Work | None = None  # to be applied once the pods of the earlier attempt are gone
-    stop: tuple[signal.Signals, float] | None = None  # with which signal and grace it ends
+    stop: tuple[signal.Signals, float] | None = None  # the signal and the grace period
     is_removed: bool = False
     ports: dict[Mention, int] = field(default_factory=dict)
     created: dict[str, JsonObject] = field(default_factory=dict)  # of manifests never updated
@@ -77,7 +77,7 @@ class Kept:
         return {pod.name: pod for pod in self.pods.values() if pod.owner == owner}
 
     def new_folder(self, pod: str) -> Path:
-        """Where a pod is planned that was not there before; an earlier one's output stays."""
+        """The folder for a new pod; the output of an earlier pod of that name stays."""
         attempt, number = self.folder / "pods" / str(self.attempt), 0
         while (attempt / str(number) / pod).exists():
             number += 1
@@ -121,20 +121,20 @@ class Kept:
 
 
 def checked_name(name: str) -> str:
-    """The name of a work, which becomes the name of a folder."""
+    """Checks the name of a work, which becomes the name of a folder."""
     if not _NAME.fullmatch(name):
         raise DriverFault(f"{name!r} is not the name of a work")
     return name
 
 
 def owner_of(manifest: JsonObject) -> str:
-    """Which object it is, wherever it stands among the manifests."""
+    """Identifies an object, whatever its position among the manifests."""
     kind = (text(manifest, "apiVersion"), text(manifest, "kind"))
     return "/".join((*kind, namespace_of(manifest), name_of(manifest)))
 
 
 def object_of(manifest: Manifest, kind: Kind | None, kept: Kept) -> JsonObject:
-    """What the machine makes of a manifest; a DriverFault says why it makes nothing."""
+    """The object made from a manifest; DriverFault if it cannot be made."""
     wanted = manifest.object
     known = (text(wanted, "apiVersion"), text(wanted, "kind"))
     if kind is None and known not in _SILENT:
@@ -154,7 +154,7 @@ def object_of(manifest: Manifest, kind: Kind | None, kept: Kept) -> JsonObject:
 
 
 def uid_of(*parts: str) -> str:
-    """A name that stays the same for the same thing."""
+    """A uid derived from `parts`: the same for the same parts."""
     return hashlib.sha256("/".join(parts).encode()).hexdigest()[:32]
 
 
@@ -165,7 +165,7 @@ def kept_objects(kept: Kept, kind: str) -> dict[str, JsonObject]:
 
 
 def hosts_of(kept: Kept, find_kind: FindKind) -> Hosts:
-    """The hosts of all pods that the work may ever have."""
+    """The hosts of all pods that the work may have."""
     pods: list[Pod] = []
     for body in kept.objects.values():
         kind = find_kind(body)
@@ -175,7 +175,7 @@ def hosts_of(kept: Kept, find_kind: FindKind) -> Hosts:
 
 
 def folders_of_pods(folder: Path) -> Iterator[tuple[int, int, Path]]:
-    """The attempt, the number and the folder of each pod there ever was, the oldest first."""
+    """The attempt, number and folder of each pod on disk, the oldest first."""
     numbered = sorted(
         (int(attempt.name), int(number.name), number)
         for attempt in _folders(folder / "pods")

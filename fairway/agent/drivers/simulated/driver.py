@@ -1,4 +1,4 @@
-"""How an agent touches a simulated cluster."""
+"""The driver of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FOLLOW_SECONDS = 1.0
 
 
 class SimulatedDriver:
-    """A connection to a world. The world goes on when it closes, and catches up when it opens."""
+    """A connection to a world. The world continues when it closes, and catches up on open."""
 
     def __init__(self, world: World, clock: Clock) -> None:
         self._world = world
@@ -73,7 +73,7 @@ class SimulatedDriver:
         self._world.release(nodes, self._clock.now())
 
     async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
-        """What little a pod that does not exist has to say: when it started and ended."""
+        """The short log of a simulated pod: when it started and ended."""
         shown = 0
         self._pod(query)
         yield b""
@@ -109,7 +109,7 @@ class SimulatedDriver:
         raise DriverFault(f"the work {query.work} has no pod {query.pod}".rstrip())
 
     async def _keep_time(self) -> None:
-        """Wakes the world whenever something is due in it."""
+        """Advances the world whenever something is due in it."""
         while True:
             await self._alarm.wait(self._world.timers.next_at)
             self._world.advance(self._clock.now())
@@ -124,7 +124,7 @@ class Worlds:
         self._worlds: dict[str, tuple[str, World]] = {}
 
     def driver(self, cluster: Cluster) -> SimulatedDriver:
-        """A driver for a cluster as it is now; another one of the same name is a new world."""
+        """A driver for a cluster as it is now; another cluster of the same name is a new world."""
         name, uid = cluster.metadata.name, cluster.metadata.uid
         known, world = self._worlds.get(name, ("", None))
         if world is None or known != uid:
@@ -138,7 +138,7 @@ class Worlds:
         return self._worlds[name][1]
 
     def forget(self, name: str) -> None:
-        """Ends a world whose cluster was removed."""
+        """Drops the world of a cluster that was removed."""
         self._worlds.pop(name, None)
 
 

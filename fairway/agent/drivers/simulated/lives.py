@@ -1,7 +1,7 @@
 """The lives of pods: bound, started, ended, failed, stopped, replaced.
 
-A pod's life is a chain of timers; each step checks that the pod is still where the timer left it,
-so a pod that was stopped or lost its node in between is not touched by what was planned for it.
+A pod's life is a chain of timers. Each step checks that the pod has not changed since its timer was
+set, so timers of a pod that was stopped or lost its node in between have no effect.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _KIND_PHASES: dict[PodPhase, KindPhase] = {
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LivePod:
-    """A pod and where it is in its life."""
+    """A pod and its current state."""
 
     work: str
     name: str
     pod_set: str
     index: int
     attempt: int
-    position: int  # of the manifest that it was made from; -1 for a placeholder
+    position: int  # of its manifest; -1 for a placeholder
     need: Need
     run_seconds: float | None  # None: until it is stopped
     restarts_in_place: bool = False
@@ -49,7 +49,7 @@ class LivePod:
     containers: tuple[str, ...] = ()
     phase: PodPhase = "Pending"
     node: Node | None = None
-    node_name: str = ""  # where it is or was
+    node_name: str = ""  # its current or last node
     prefer: str = ""
     since: float = 0.0
     started_at: float | None = None
@@ -59,7 +59,7 @@ class LivePod:
     reason: str = ""
     message: str = ""
     is_gone: bool = False
-    step: int = 0  # rises with each change; a timer of an earlier step is void
+    step: int = 0  # increases with each change; a timer of an earlier step is void
     _seen: PodSeen | None = field(default=None, repr=False)
 
     @property
@@ -92,7 +92,7 @@ class LivePod:
         return self._seen
 
     def part(self, wanted: str) -> Part:
-        """The pod as one of a service whose pods are to be made from what is wanted."""
+        """The pod as part of a service whose current template has the digest `wanted`."""
         return Part(
             name=self.name,
             index=self.index,
@@ -115,7 +115,7 @@ class LivePod:
 
 
 class Lives:
-    """Carries pods from step to step, and tells whoever owns them of each change."""
+    """Moves pods from step to step, and calls `changed` on each change."""
 
     def __init__(
         self,
@@ -130,22 +130,22 @@ class Lives:
         self._timers = timers
         self._changed = changed
         self._waiting: dict[LivePod, None] = {}
-        self._has_room = False  # whether pods that wait may fit by now
+        self._has_room = False  # whether pending pods may fit by now
         self.by_node: dict[str, dict[LivePod, None]] = {}
 
     def begin(self, pod: LivePod, now: float) -> None:
-        """Puts a new pod, or one to be tried again, in line for a node."""
+        """Makes a new or restarted pod pending, in line for a node."""
         pod.enter("Pending", now)
         pod.node_name = ""
         self._waiting[pod] = None
         self._has_room = True
 
     def room(self) -> None:
-        """There may be room where there was none."""
+        """Records that there may be room where there was none."""
         self._has_room = True
 
     def bind(self, now: float) -> None:
-        """Gives nodes to those that wait, in the order in which they came."""
+        """Binds pending pods to nodes, first come, first served."""
         if not self._has_room or not self._waiting:
             return
         self._has_room = False
@@ -166,7 +166,7 @@ class Lives:
             self._start_after(pod, self.settings.start_seconds, now)
 
     def end(self, pod: LivePod, *, seconds: float, now: float) -> None:
-        """Asks a pod to end; it is gone after that time."""
+        """Terminates a pod; it is gone after `seconds`."""
         if pod.phase == "Terminating":
             return
         self._waiting.pop(pod, None)
@@ -178,7 +178,7 @@ class Lives:
         self._changed(pod, now)
 
     def drop(self, pod: LivePod, now: float) -> None:
-        """Takes a pod away for good."""
+        """Removes a pod for good."""
         self._waiting.pop(pod, None)
         self._leave_node(pod, now)
         pod.is_gone = True
@@ -194,7 +194,7 @@ class Lives:
         self._changed(pod, now)
 
     def restart(self, pod: LivePod, now: float) -> None:
-        """Starts a failed pod again where it was, if there is still room, else anywhere."""
+        """Restarts a failed pod on its node if there is still room, else on any node."""
         pod.restarts += 1
         pod.prefer, pod.finished_at, pod.started_at = pod.node_name, None, None
         self.begin(pod, now)

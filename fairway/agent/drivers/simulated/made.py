@@ -12,15 +12,15 @@ from fairway.api.work import Work
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Made:
-    """What there is of one work."""
+    """What exists of one work."""
 
     work: Work
     pods: dict[str, LivePod] = field(default_factory=dict)
     objects: dict[int, JsonObject] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
     checkpointed_at: float | None = None
-    checkpoints_by: float | None = None  # when it will have saved its work, while it ends
+    checkpoints_by: float | None = None  # when it will have saved a checkpoint, while it ends
     next: Work | None = None  # to be applied once the pods of the earlier attempt are gone
-    is_removed: bool = False  # goes once its pods are gone
-    seen: WorkSeen | None = None  # None: to be looked at again
-    is_replacing: bool = False  # pods of an earlier template are ended one after another
+    is_removed: bool = False  # it is dropped once its pods are gone
+    seen: WorkSeen | None = None  # None: must be computed again
+    is_replacing: bool = False  # pods of an earlier template are being replaced

@@ -1,8 +1,8 @@
-"""Nodes and where pods find room on them: the cluster's own small scheduler.
+"""Nodes, and the cluster's own small scheduler.
 
-Free amounts are columns, so that one look over thousands of nodes costs some microseconds. Which
-nodes a pod may use by labels and taints is found once for all pods that ask alike. Among those with
-room the fullest is taken, so that whole nodes stay whole.
+Free amounts are columns, so that a scan of thousands of nodes takes microseconds. Which nodes a pod
+may use by labels and taints is computed once for all pods with the same constraints. Of the nodes
+with room, the fullest is taken, so that empty nodes stay empty.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairway.kinds.plain import text, texts
 
 HOST_NAME = pod_specs.HOST_NAME_LABEL
 _MASKS_MAX = 512
-# Columns are whole numbers of 64 bits: bytes of memory, thousandths of all else.
+# Columns are 64-bit integers: bytes for memory and storage, thousandths for everything else.
 _BYTES = ("memory", "ephemeral-storage", "storage")
 _MILLI = NANO // 1000
 
@@ -38,7 +38,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What a pod takes, and where it may."""
+    """What a pod requests, and which nodes it may use."""
 
     amounts: Amounts
     units: tuple[tuple[str, int], ...]
@@ -54,14 +54,14 @@ class Node:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
     is_ready: bool = True
-    pool: str = ""  # elastic pool that it came from
+    pool: str = ""  # the elastic pool it came from
     unit: int = 0  # nodes of a pool with the same number come and go together
     pods: int = 0
     row: int = field(default=-1, repr=False)
 
 
 def need_of(spec: JsonObject) -> Need:
-    """What a pod's spec asks for; each pod takes one of the node's places for pods."""
+    """What a pod's spec requests; each pod also takes one of the node's `pods`."""
     amounts = Amounts.of({**pod_specs.pod_requests(spec), "pods": 1})
     return Need(
         amounts=amounts,
@@ -98,7 +98,7 @@ def node_seen(node: Node) -> NodeSeen:
 
 
 class Nodes:
-    """All nodes of a cluster, in order of name."""
+    """All nodes of a cluster, sorted by name."""
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
         self.by_name: dict[str, Node] = {}
@@ -109,7 +109,7 @@ class Nodes:
         self.change(add=nodes)
 
     def change(self, *, add: Iterable[Node] = (), remove: Iterable[str] = ()) -> None:
-        """Adds and removes nodes; those removed must be empty."""
+        """Adds and removes nodes; removed nodes must be empty."""
         used = {
             (resource, node.name): _units(node.allocatable, resource) - int(column[node.row])
             for resource, column in self._free.items()
@@ -139,14 +139,14 @@ class Nodes:
         return iter(self._rows)
 
     def place(self, need: Need, *, prefer: str = "") -> Node | None:
-        """Takes room for a pod; None where no node has it."""
+        """Places a pod on a node; None if no node has room."""
         fitting = self._mask(need.wish) & self._ready
         tightest: npt.NDArray[np.int64] | None = None
         for resource, units in need.units:
             column = self._free.get(resource)
             if column is None:
                 if resource == "pods":
-                    continue  # nodes that do not say how many take any number
+                    continue  # nodes without a number of pods take any number
                 return None
             fitting &= column >= units
             if tightest is None or is_accelerator(resource):
@@ -161,7 +161,7 @@ class Nodes:
         return self._take(self._rows[int(row)], need)
 
     def release(self, node: Node, need: Need) -> None:
-        """Gives back what a pod took."""
+        """Frees what a pod took."""
         node.pods -= 1
         self._add(node, need, 1)
 

@@ -1,7 +1,7 @@
 """The objects that a simulated cluster keeps, as an API server would.
 
-Objects belong to the work that made them. What may be made is what the cluster serves: the kinds
-listed for it, else the built-in ones and those that Fairway knows.
+Objects belong to the work that made them. The cluster serves the kinds listed for it, else the
+built-in kinds and those that Fairway knows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BUILTIN_GROUPS = frozenset(
 
 
 class Refused(Exception):
-    """A manifest that the cluster does not take."""
+    """The cluster rejects a manifest."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Kept:
     """An object in the cluster, without its status."""
 
     body: JsonObject
-    owner: str  # name of the work that made it; empty for one that was left behind
+    owner: str  # name of the work that made it; empty if it was left behind
 
 
 def key_of(manifest: JsonObject) -> Key:
@@ -69,8 +69,10 @@ class Objects:
         return self._kept.get(key)
 
     def apply(self, manifest: Manifest, wanted: JsonObject, *, owner: str) -> JsonObject | None:
-        """Makes an object as its update strategy says; None for one that is only looked at and
-        is not there. Raises Refused."""
+        """Makes or updates an object by its update strategy; raises Refused.
+
+        Returns None for a read-only object that does not exist.
+        """
         key = key_of(wanted)
         kept = self._kept.get(key)
         if manifest.update == "ReadOnly":
@@ -90,7 +92,7 @@ class Objects:
         return kept.body
 
     def remove(self, manifest: Manifest, *, owner: str) -> None:
-        """Removes what a work made, or leaves it behind if it is to stay."""
+        """Removes an object of a work, or leaves it behind if it is to stay."""
         key = key_of(manifest.object)
         kept = self._kept.get(key)
         if kept is None or kept.owner != owner:
@@ -125,7 +127,7 @@ class Objects:
 
 
 def _update(body: JsonObject, wanted: JsonObject, ignored: Sequence[str]) -> JsonObject:
-    """The wanted object with the identity of the one that is there."""
+    """The wanted object, with the identity of the existing object."""
     for pointer in ignored:
         wanted = with_value_of(body, wanted, pointer)
     identity = {key: body["metadata"][key] for key in ("uid", "generation")}

@@ -1,6 +1,6 @@
-"""Where a simulated cluster's nodes come from: pools that stand, and elastic ones.
+"""Where a simulated cluster's nodes come from: fixed pools and elastic pools.
 
-Nodes are named as a plan from files alone names them, so that both speak of the same nodes.
+Nodes have the names that a plan made from files alone gives them, so that both name the same nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairway.api.pools import ElasticPool, ProviderQuota
 
 
 def standing_nodes(pools: Iterable[SimulatedPool]) -> list[Node]:
-    """The nodes of pools that are always there, with their topology domains as labels."""
+    """The nodes of fixed pools, with their topology domains as labels."""
     nodes = []
     for pool in pools:
         shape = Amounts.of(pool.shape)
@@ -36,14 +36,14 @@ class _Pool:
     stock: int | None
     nodes: int = 0
     provisioning: int = 0
-    named: int = 0  # nodes that it ever had
+    named: int = 0  # nodes that it has ever had
     units: int = 0
     failures: int = 0
     fault: str = ""
 
 
 class ElasticPools:
-    """Nodes that come when they are asked for, unless there are none, and go when told to."""
+    """Nodes that are provisioned on request, as far as there is stock, and released."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ElasticPools:
         self.use(cluster)
 
     def use(self, cluster: ClusterSpec) -> None:
-        """Takes new settings; nodes that are there stay, and a new stock replaces the old."""
+        """Takes new settings; existing nodes stay, and a new stock replaces the old."""
         self._stock_outs = cluster.simulated.stock_outs if cluster.simulated is not None else ()
         self._quotas = {
             provider_quota.name: provider_quota for provider_quota in cluster.provider_quotas
@@ -96,8 +96,10 @@ class ElasticPools:
         )
 
     def ask(self, work: str, attempt: int, *, pool: str, count: int, now: float) -> str:
-        """Orders what a work has not asked for yet in its attempt, which is `count` in all; says
-        why if not all can come."""
+        """Orders the nodes that an attempt of a work has not ordered yet, of `count` in total.
+
+        Returns why, if not all can be provided.
+        """
         known = self._pools.get(pool)
         if known is None:
             return f"there is no elastic pool {pool}"
@@ -146,7 +148,7 @@ class ElasticPools:
         return min(rest)
 
     def _is_out(self, pool: str, now: float) -> bool:
-        """Whether a pool has no stock at a moment, whatever it says."""
+        """Whether a simulated stock-out holds now, whatever the stock of the pool."""
         for stock_out in self._stock_outs:
             passed = now - self._began - stock_out.after_seconds
             if stock_out.pool == pool and passed >= 0:
@@ -156,12 +158,12 @@ class ElasticPools:
         return False
 
     def forget(self, work: str) -> None:
-        """A work that is gone may ask anew."""
+        """Forgets the orders of a work that is gone."""
         for key in [pair for pair in self._asked if pair[0] == work]:
             del self._asked[key]
 
     def release(self, names: Sequence[str]) -> None:
-        """Gives nodes back, a unit at a time; one on which a pod is stays, with its whole unit."""
+        """Releases nodes, a unit at a time; a unit stays whole if any of its nodes has a pod."""
         asked = set(names)
         units: dict[tuple[str, int], list[Node]] = {}
         for node in self._nodes.by_name.values():

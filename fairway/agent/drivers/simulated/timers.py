@@ -1,4 +1,4 @@
-"""What is to happen when: one heap for a whole cluster, however many pods it has."""
+"""Timers: one heap for a whole cluster, however many pods it has."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Action = Callable[[float], None]
 
 
 class Timers:
-    """Actions in order of time; those of one moment in the order in which they were asked for."""
+    """Actions in order of time; those of one moment in the order in which they were added."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Action]] = []
         self._count = 0
-        self.on_earlier: Callable[[], None] = lambda: None  # told when the next moment moved up
+        self.on_earlier: Callable[[], None] = lambda: None  # called when `next_at` is earlier
 
     @property
     def next_at(self) -> float | None:
@@ -28,7 +28,7 @@ class Timers:
             self.on_earlier()
 
     def run(self, now: float, after: Action) -> None:
-        """Does all that is due, each at its own moment, and `after` once a moment is over."""
+        """Runs all due actions, each at its own moment, and `after` at the end of each moment."""
         while self._heap and self._heap[0][0] <= now:
             moment, _, action = heapq.heappop(self._heap)
             action(moment)

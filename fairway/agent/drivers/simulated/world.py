@@ -1,7 +1,7 @@
-"""A simulated cluster: what works made in it, and what becomes of their pods.
+"""A simulated cluster: what works made in it, and what happens to their pods.
 
-It needs no task of its own: whoever looks at it says what time it is, and it catches up with all
-that was to happen by then. So it lives on while no agent looks after it, as a real cluster would.
+It needs no task of its own: each caller passes the time, and the world catches up with everything
+due by then. So it continues while no agent is connected, as a real cluster would.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fairway.kinds.pod_starts import controller_states, due, observe_pods
 
 _DAY = 86_400.0
 _NO_POSITION = -1
-_NOT_LISTED = -2  # of a pod whose object is not listed any more
+_NOT_LISTED = -2  # of a pod whose object is no longer listed
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -57,16 +57,16 @@ class World:
         self._works: dict[str, Made] = {}
         self._seen_works: dict[str, WorkSeen] = {}
         self._dirty: dict[str, None] = {}
-        self._ended: dict[tuple[str, int], None] = {}  # whose pods ended at this moment
+        self._ended: dict[tuple[str, int], None] = {}  # works and positions with pods ended now
         self._seen_nodes: tuple[NodeSeen, ...] | None = None
         self._doomed: dict[str, int] = {}  # how often each node's next failure was drawn
         self._now = now
         self._draw_failures(now)
 
-    # What is asked of it.
+    # Calls.
 
     def reshape(self, cluster: Cluster, now: float) -> None:
-        """Takes changed settings: nodes come and go, and pods on those that go are lost."""
+        """Takes changed settings: nodes come and go, and pods on removed nodes are lost."""
         self.advance(now)
         settings = _settings(cluster)
         wanted = {node.name: node for node in standing_nodes(settings.node_pools)}
@@ -90,7 +90,7 @@ class World:
         self._settle(now)
 
     def advance(self, now: float) -> None:
-        """Lets all happen that was to happen by now."""
+        """Runs everything that is due by now."""
         self._now = max(self._now, now)
         self.timers.run(self._now, self._end_moment)
 
@@ -137,13 +137,13 @@ class World:
         self._settle(now)
 
     def release(self, nodes: Sequence[str], now: float) -> None:
-        """Gives nodes of elastic pools back, but for those that have pods."""
+        """Releases nodes of elastic pools, except those that have pods."""
         self.advance(now)
         self._pools.release(nodes)
         self._settle(now)
 
     def observe(self, now: float) -> Observation:
-        """All there is; what has not changed is the same value as before."""
+        """Everything there is; unchanged nodes and works are the identical values."""
         self.advance(now)
         for name in self._dirty:
             made = self._works.get(name)
@@ -163,7 +163,7 @@ class World:
         )
 
     def lose(self, name: str, now: float) -> None:
-        """Somebody takes away all that was made for a work, behind its agent's back."""
+        """Removes everything that was made for a work, without its agent."""
         self.advance(now)
         made = self._works[name]
         for position in list(made.objects):
@@ -174,21 +174,21 @@ class World:
         self._settle(now)
 
     def fail_pod(self, pod: LivePod, now: float, *, reason: str = "Error", code: int = 1) -> None:
-        """The program of a pod ends with an exit code."""
+        """Fails a pod: its program ends with an exit code."""
         self.advance(now)
         message = f"the process ended with code {code}"
         self._lives.fail(pod, now, reason=reason, message=message, code=code)
         self._settle(now)
 
     def pods(self, work: str) -> list[LivePod] | None:
-        """The pods of a work; None where it is not known."""
+        """The pods of a work; None if the work is not known."""
         made = self._works.get(work)
         return list(made.pods.values()) if made is not None else None
 
     # Works.
 
     def _carry_out(self, made: Made, work: Work, now: float) -> None:
-        """Makes what there is of a work match it; its attempt has not changed."""
+        """Makes what exists of a work match it; its attempt has not changed."""
         self._follow_objects(made, work, now)
         made.work = work
         self._touch(made)
@@ -215,7 +215,7 @@ class World:
             self._fill(made, position, now, places=places)
 
     def _replace(self, made: Made, position: int, now: float) -> None:
-        """Ends pods of an earlier template, as many as the kind's own controller would by now."""
+        """Ends pods of an earlier template, as many as the kind's controller would end now."""
         body = made.objects[position]
         kind = self._find_kind(body)
         if kind is None or kind.mode(body) != "Divided":
@@ -228,7 +228,7 @@ class World:
             self._lives.end(made.pods[name], seconds=self._lives.settings.stop_seconds, now=now)
 
     def _follow_objects(self, made: Made, work: Work, now: float) -> None:
-        """Objects that stand elsewhere among the manifests now stay; those not listed go."""
+        """Keeps objects whose manifest moved to another position; removes those not listed."""
         before = {
             key_of(manifest.object): at for at, manifest in enumerate(made.work.spec.manifests)
         }
@@ -247,7 +247,7 @@ class World:
                 self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
 
     def _reserve(self, made: Made, now: float) -> None:
-        """Placeholders, one for each pod that would run at first."""
+        """Makes placeholder pods, one for each pod that would run first."""
         for position, manifest in enumerate(made.work.spec.manifests):
             kind = self._find_kind(manifest.object)
             if kind is None or kind.faults(manifest.object):
@@ -270,7 +270,7 @@ class World:
     def _fill(
         self, made: Made, position: int, now: float, *, places: list[str] | None = None
     ) -> None:
-        """Starts the pods that the kind's own controller would start now."""
+        """Starts the pods that the kind's controller would start now."""
         body = made.objects[position]
         kind = self._find_kind(body)
         is_looked_at = made.work.spec.manifests[position].update == "ReadOnly"
@@ -342,7 +342,7 @@ class World:
             self._lives.end(pod, seconds=seconds, now=now)
 
     def _go_on(self, made: Made, now: float) -> None:
-        """What follows once the last pod is gone."""
+        """Continues with the next attempt or the removal, once the last pod is gone."""
         if made.pods:
             return
         if made.checkpoints_by is not None:
@@ -355,7 +355,7 @@ class World:
             del self._works[made.work.metadata.name]
             self._touch(made)
 
-    # What becomes of pods.
+    # Pods.
 
     def _pod_changed(self, pod: LivePod, now: float) -> None:
         made = self._works.get(pod.work)
@@ -369,7 +369,7 @@ class World:
             self._ended[pod.work, pod.position] = None
 
     def _after_end(self, made: Made, position: int, now: float) -> None:
-        """What the kind's own controller does once pods have ended."""
+        """Does what the kind's controller does once pods have ended."""
         pods = [pod for pod in made.pods.values() if pod.position == position]
         if position == _NO_POSITION:
             for pod in pods:
@@ -387,7 +387,7 @@ class World:
                     self._lives.end(pod, seconds=self._lives.settings.stop_seconds, now=now)
             return
         for pod in pods:
-            # A container that fails is started again in its pod; a pod whose node is lost is not.
+            # A failed container restarts in its pod; a pod whose node is lost does not.
             is_in_place = pod.restarts_in_place and pod.reason != "NodeLost"
             if pod.phase == "Failed" and is_in_place:
                 self._lives.restart(pod, now)
@@ -395,7 +395,7 @@ class World:
         self._fill(made, position, now)
 
     def _status(self, made: Made, position: int, kind: Kind) -> JsonObject:
-        """What the kind's own controller says."""
+        """The status that the kind's controller would write."""
         states = [pod.state() for pod in made.pods.values() if pod.position == position]
         body = made.objects[position]
         return kind.play(body, controller_states(kind, body, states, now=self._now), now=self._now)
@@ -425,7 +425,7 @@ class World:
         self.on_change()
 
     def _draw_failures(self, now: float) -> None:
-        """Decides for nodes that are new when they fail."""
+        """Draws the next failure of each new node."""
         for node in self._nodes:
             if node.name not in self._doomed:
                 self._doomed[node.name] = 0
@@ -444,7 +444,7 @@ class World:
         )
 
     def fail_node(self, node: Node, now: float) -> None:
-        """A node fails, with all that is on it, and comes back repaired."""
+        """Fails a node with everything on it; it comes back repaired."""
         if self._nodes.by_name.get(node.name) is not node or not node.is_ready:
             return
         self._nodes.set_ready(node, False)
@@ -476,12 +476,12 @@ class World:
         self.on_change()
 
     def _settle(self, now: float) -> None:
-        """Lets all happen that takes no time."""
+        """Runs everything that takes no time."""
         self._end_moment(now)
         self.timers.run(now, self._end_moment)
 
     def _end_moment(self, now: float) -> None:
-        """What follows from all that happened at one moment, taken together."""
+        """Handles the effects of everything that happened at one moment, together."""
         while self._ended:
             ended, self._ended = self._ended, {}
             for name, position in ended:

@@ -1,5 +1,5 @@
-"""The supervisor of a pod: a process of its own, which outlives the hub.
+"""The supervisor of a pod: a separate process that outlives the hub.
 
-It imports a few modules of the standard library and nothing else, not even `pathlib`: it is started
-for every pod, and takes some 30 ms to be there.
+It imports a few modules of the standard library and nothing else, not even `pathlib`: each pod
+starts one, which takes about 30 ms.
 """

@@ -1,4 +1,4 @@
-"""Files that are whole at every moment, and signals that arrive on a pipe."""
+"""Files that are replaced atomically, and signals that arrive on a pipe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_json(path: str) -> Plain:
 
 
 def write_json(path: str, value: Plain, *, is_durable: bool) -> None:
-    """Replaces a file, so that a reader meets the old or the new one and never half of one."""
+    """Replaces a file atomically: a reader sees the old or the new content, never half of it."""
     beside = f"{path}.new"
     with open(beside, "w") as file:  # noqa: PTH123 - without pathlib, as above
         json.dump(value, file)
@@ -30,7 +30,7 @@ def write_json(path: str, value: Plain, *, is_durable: bool) -> None:
 
 
 def wake_pipe() -> int:
-    """A pipe on which the numbers of signals arrive, to be polled with other things."""
+    """A pipe on which signal numbers arrive, to be polled with other descriptors."""
     read, written = os.pipe()
     os.set_blocking(read, False)
     os.set_blocking(written, False)
@@ -39,7 +39,7 @@ def wake_pipe() -> int:
 
 
 def hear_signals(numbers: Iterable[signal.Signals]) -> None:
-    """Lets signals through that were held back, now that their numbers arrive on the pipe."""
+    """Unblocks signals, now that their numbers arrive on the pipe."""
     for number in numbers:
         signal.signal(number, lambda _number, _frame: None)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
@@ -56,7 +56,7 @@ def read_signals(alarm: int) -> set[int]:
 
 
 def close_all_but(kept: set[int]) -> None:
-    """Closes what a keeper has from its supervisor, so that each sees the other's end."""
+    """Closes what a keeper inherits from its supervisor, so that each sees the other's end."""
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - without pathlib, as above
         descriptor = int(name)
         if descriptor > 2 and descriptor not in kept:

@@ -1,8 +1,8 @@
-"""Keeps one run of a container: starts the process, keeps its output, ends all that it leaves.
+"""Keeps one run of a container: starts the process, keeps its output, ends what it leaves behind.
 
-A keeper is forked from its supervisor and adopts whatever the container leaves behind, so that a
-container has ended only when nothing of it is left, daemons included. One whose supervisor is gone
-ends its container at once.
+A keeper is forked from its supervisor and adopts what the container leaves behind, so that a
+container has ended only when nothing of it is left, daemons included. A keeper whose supervisor is
+gone ends its container at once.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from fairway.agent.drivers.local.supervisor.processes import (
 
 _PASS_SECONDS = 0.01
 _OUTPUT_BYTES = 65536
-_START_ERROR = 128  # the exit code that container runtimes give to what could not be started
+_START_ERROR = 128  # the exit code of container runtimes for a process that did not start
 
 
 class Keeper:
-    """Starts the process, keeps its output, and ends all that it leaves."""
+    """Starts the process, keeps its output, and ends what it leaves behind."""
 
     def __init__(self, spec: Plain, control: int, result: int, log_bytes_max: int) -> None:
         self.spec = spec
@@ -47,7 +47,7 @@ class Keeper:
         self.output = -1
         self.main = 0
         self.exit_code: int | None = None
-        self.asked: int | None = None  # the signal that asked it to end
+        self.asked: int | None = None  # the signal that ends the container
         self.kill_at: float | None = None
         self.pass_seconds = _PASS_SECONDS
 
@@ -73,7 +73,7 @@ class Keeper:
         self.say(exit_code=code, reason="Completed" if code == 0 else "Error")
 
     def reap(self) -> None:
-        """Collects the dead; when the main process is among them, the rest is asked to go."""
+        """Reaps ended processes; once the main process has ended, signals the rest to end."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -99,7 +99,7 @@ class Keeper:
         if self.kill_at is not None:
             patience = (self.kill_at - now) * 1000
             if patience <= 0:
-                # What cannot be killed, such as another user's process, is tried ever less often.
+                # A process that cannot be killed, such as another user's, is tried less and less.
                 patience = self.pass_seconds * 1000
                 self.pass_seconds = min(self.pass_seconds * 1.2, 1.0)
         if self.exit_code is not None:
@@ -139,20 +139,20 @@ class Keeper:
         return True
 
     def drain(self) -> None:
-        """What was written and not read yet; the writers are gone."""
+        """Reads the rest of the output, once all writers are gone."""
         while self.output >= 0 and self.read_output():
             pass
 
     def say(self, **facts: Any) -> None:
-        # The supervisor is gone.
+        # An error means that the supervisor is gone.
         with contextlib.suppress(OSError):
             os.write(self.result, json.dumps(facts).encode() + b"\n")
 
 
 class Log:
-    """Output in frames of a header line (`SECONDS LENGTH`) and so many bytes.
+    """Output in frames: a header line (`SECONDS LENGTH`) and that number of bytes.
 
-    Past the limit the file takes the place of the older one, so that at most twice as much is kept.
+    A full file replaces the older file, so that at most twice the limit is kept.
     """
 
     def __init__(self, path: str, bytes_max: int) -> None:
@@ -173,7 +173,7 @@ class Log:
         try:
             os.write(self.file, frame)
         except OSError:
-            return  # a full disk loses output, and nothing else
+            return  # a full disk loses output and nothing else
         self.size += len(frame)
 
 
@@ -184,7 +184,7 @@ def keep(spec: Plain, control: int, result: int, log_bytes_max: int) -> None:
 
 
 def keep_previous_logs(name: str, *, is_first: bool) -> None:
-    """Makes room for the output of another run; that of the last one can still be read."""
+    """Renames the logs of the last run, which stay readable, to make room for the next run."""
     if is_first:
         return
     for end in ("", ".1"):
@@ -197,7 +197,7 @@ def keep_previous_logs(name: str, *, is_first: bool) -> None:
 
 
 def start_process(spec: Plain) -> tuple[int, int, str]:
-    """The process, where its output is read, and why it could not be started if so."""
+    """Starts the process; returns its pid, its output descriptor, and why it failed to start."""
     output, written = os.pipe()
     trouble, troubled = os.pipe()
     pid = os.fork()

@@ -3,8 +3,8 @@
     python -I -S -c "... main(FOLDER)"
 
 It reads FOLDER/plan.json, holds FOLDER/lock, and writes FOLDER/state.json at every change. SIGTERM
-ends the pod as FOLDER/stop.json says: the signal to each container's main process, then the grace,
-then SIGKILL to everything that is left, until nothing is.
+ends the pod as FOLDER/stop.json says: the signal to each container's main process, after the grace
+period SIGKILL to everything that is left, until nothing is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fairway.agent.drivers.local.supervisor.processes import (
 )
 
 _PASS_SECONDS = 0.01  # between two passes of ending what is left
-_RUN_SECONDS_TO_FORGIVE = 600.0  # a run as long as this resets the back-off, as in Kubernetes
+_RUN_SECONDS_TO_FORGIVE = 600.0  # a run of this length resets the backoff, as in Kubernetes
 
 
 def main(folder: str) -> None:
@@ -46,7 +46,7 @@ def main(folder: str) -> None:
     except OSError:
         return  # another supervisor runs this plan
     if os.path.exists("state.json"):  # noqa: PTH110 - pathlib would double the start-up time
-        return  # the plan was run already; nothing runs twice
+        return  # the plan was run before; nothing runs twice
     adopt_orphans()
     Supervisor(read_json("plan.json")).run()
 
@@ -62,11 +62,11 @@ class Container:
         self.state = "waiting"  # waiting, running, ended
         self.keeper = 0
         self.control = -1  # orders to the keeper
-        self.result = -1  # what the keeper says
+        self.result = -1  # results from the keeper
         self.heard = b""
         self.record: Plain = {}
         self.restarts = 0
-        self.failures = 0  # in a row, for the back-off
+        self.failures = 0  # in a row, for the backoff
         self.not_before = 0.0
 
     @property
@@ -78,7 +78,7 @@ class Container:
         return self.state == "ended" and self.record.get("exit_code") != 0
 
     def restarts_again(self) -> bool:
-        """Whether its policy wants another run after the last one."""
+        """Whether the restart policy requires another run."""
         if self.restart == "Always":
             return True
         return self.restart == "OnFailure" and self.record.get("exit_code") != 0
@@ -102,7 +102,7 @@ class Supervisor:
         self.reason = ""
         self.message = ""
         self.signal = signal.SIGTERM
-        self.stop_by: float | None = None  # when the grace ends; None while not stopping
+        self.stop_by: float | None = None  # end of the grace period; None while not stopping
         self.last_written: Plain = {}
         self.wake_is_due = False
         self.alarm = wake_pipe()
@@ -122,13 +122,13 @@ class Supervisor:
         self.write(is_last=True)
 
     def clear(self) -> None:
-        """What a pod has of its own ends with it."""
+        """Removes the pod's scratch folders."""
         import shutil  # noqa: PLC0415 - needed once, at the very end
 
         for folder in self.plan["scratch"]:
             shutil.rmtree(folder, ignore_errors=True)
 
-    # What happens next
+    # Steps
 
     def step(self) -> None:
         now = time.time()
@@ -157,7 +157,7 @@ class Supervisor:
         self.judge(mains, now)
 
     def prepare(self, now: float) -> bool:
-        """Runs what comes before the main containers; whether all of it is done."""
+        """Runs init containers and sidecars; returns whether the main containers may start."""
         for container in self.containers:
             if container.role == "main":
                 continue
@@ -206,7 +206,7 @@ class Supervisor:
     # The end
 
     def stop(self) -> None:
-        """Ends the pod as it was asked to; asked again, the shorter grace counts."""
+        """Ends the pod as requested; of several requests, the shortest grace period counts."""
         how = {"signal": int(signal.SIGTERM), "grace_seconds": self.plan["grace_seconds"]}
         if os.path.exists("stop.json"):  # noqa: PTH110 - as above
             how = read_json("stop.json")
@@ -226,16 +226,16 @@ class Supervisor:
     def tell(self, order: str) -> None:
         for container in self.containers:
             if container.is_running:
-                # The keeper is gone, which its result says.
+                # An error means that the keeper is gone, which its result shows.
                 with contextlib.suppress(OSError):
                     os.write(container.control, order.encode() + b"\n")
 
     def end(self, now: float) -> None:
-        """Waits for the running ones, then says what became of the pod."""
+        """Waits for running containers, then records how the pod ended."""
         if any(container.is_running for container in self.containers):
             return
         if not end_descendants(os.getpid()):
-            return  # of a keeper that was killed; once more in a moment
+            return  # processes of a killed keeper are left; try again in a moment
         mains = [container for container in self.containers if container.role == "main"]
         counted = [container for container in self.containers if container.role != "sidecar"]
         failed = next((container for container in counted if container.has_failed), None)
@@ -292,7 +292,7 @@ class Supervisor:
             self.hear(listened[descriptor])
 
     def patience(self) -> float | None:
-        """Milliseconds until something is due without a signal; None: never."""
+        """Milliseconds until the next step that needs no event; None: never."""
         due = [
             container.not_before for container in self.containers if container.state == "waiting"
         ]
@@ -311,7 +311,7 @@ class Supervisor:
         return any(container.is_running for container in self.containers)
 
     def hear(self, container: Container) -> None:
-        """What a keeper says; its silence means that the run is over."""
+        """Reads from a keeper; end of file means that the run is over."""
         said = os.read(container.result, 65536)
         container.heard += said
         *lines, container.heard = container.heard.split(b"\n")
@@ -323,7 +323,7 @@ class Supervisor:
         os.close(container.control)
         os.waitpid(container.keeper, 0)
         if "exit_code" not in container.record:
-            # The keeper was killed; what it kept is ours now, and ends.
+            # The keeper was killed; its processes are now children of the supervisor, and end.
             while not end_descendants(os.getpid(), spare={c.keeper for c in self.containers}):
                 time.sleep(_PASS_SECONDS)
             container.record.update(exit_code=137, reason="Lost", message="its keeper was killed")
@@ -331,7 +331,7 @@ class Supervisor:
         self.settle(container)
 
     def settle(self, container: Container) -> None:
-        """Whether a run that is over is followed by another, and when."""
+        """Decides whether and when another run follows one that is over."""
         container.state, container.keeper = "ended", 0
         if self.stop_by is not None or not container.restarts_again():
             return
@@ -343,7 +343,7 @@ class Supervisor:
         container.restarts += 1
         container.state = "waiting"
 
-    # What is told
+    # Reporting
 
     def write(self, *, is_last: bool = False) -> None:
         state = self.told()
@@ -377,7 +377,7 @@ class Supervisor:
         }
 
     def wake(self) -> None:
-        """Tells the driver, if there is one; if its pipe is full, again in a second."""
+        """Notifies the driver, if there is one; if its pipe is full, again in a second."""
         self.wake_is_due = False
         try:
             pipe = os.open(self.plan["wake"], os.O_WRONLY | os.O_NONBLOCK)

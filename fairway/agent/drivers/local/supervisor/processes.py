@@ -1,4 +1,4 @@
-"""Processes of this machine, as /proc shows them."""
+"""Processes of this machine, from /proc."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def adopt_orphans() -> None:
-    """Makes descendants whose parent died ours, rather than those of the machine."""
+    """Makes this process the parent of orphaned descendants, instead of init."""
     import ctypes  # noqa: PLC0415 - the only use
 
     if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) != 0:  # PR_SET_CHILD_SUBREAPER
@@ -33,7 +33,7 @@ def processes() -> dict[int, tuple[int, str]]:
 
 
 def descendants(of: int, spare: set[int] | None = None) -> list[int]:
-    """Processes that came from one, however far, without the dead and those spared."""
+    """All descendants of a process, without dead ones and those in `spare` with their own."""
     children: dict[int, list[int]] = {}
     states = processes()
     for pid, (parent, _) in states.items():
@@ -51,9 +51,9 @@ def descendants(of: int, spare: set[int] | None = None) -> list[int]:
 
 
 def end_descendants(of: int, spare: set[int] | None = None) -> bool:
-    """One pass of ending all that is left; whether nothing was.
+    """One pass of killing all descendants; returns whether there were none.
 
-    All are stopped before the first is killed, so that none can fork on seeing another die.
+    All are stopped before the first is killed, so that none can fork when another dies.
     """
     left = descendants(of, spare)
     for number in (signal.SIGSTOP, signal.SIGKILL):
@@ -68,7 +68,7 @@ def send(pid: int, number: int) -> None:
 
 
 def start_of(pid: int) -> int:
-    """When a process began, in the kernel's ticks: with its number, its identity."""
+    """When a process started, in kernel ticks; with the pid, it identifies the process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - without pathlib, as above
             return int(file.read().rpartition(b")")[2].split()[19])
