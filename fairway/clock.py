@@ -1,7 +1,7 @@
-"""Time, injected.
+"""Clocks, injected.
 
-Everything that waits or stamps a time asks a Clock, so that a whole hub can run on virtual time in
-one thread. Production uses `SystemClock`; tests and simulation use `VirtualClock`.
+Everything that waits or takes a time uses a Clock, so that a whole hub can run on virtual time in
+one thread. Production uses `SystemClock`; tests use `VirtualClock`, simulations `fairway.virtual`.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
 
-_ROUNDS = 20  # of an event loop, in which everything that follows from one moment has happened
-_POOLS = ("asyncio_", "fairway-", "ThreadPoolExecutor-")  # how the names of their threads begin
+_ROUNDS = 20  # of an event loop, enough for everything that follows from one moment
+_POOLS = ("asyncio_", "fairway-", "ThreadPoolExecutor-")  # prefixes of the names of pool threads
 
 
 class Clock(Protocol):
-    """What code may ask of time."""
+    """A source of time."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds from no particular moment on, which setting the machine's time never changes."""
+        """Seconds since an arbitrary moment; setting the machine's time does not change them."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The machine's time."""
 
     def now(self) -> float:
         return time.time()
@@ -46,11 +46,11 @@ class SystemClock:
 
 
 class VirtualClock:
-    """Time that moves only when told to; sleepers wake in order, exactly on time."""
+    """Time that moves only by `advance`; sleepers wake in order, exactly on time."""
 
     def __init__(self, start: float = 1_800_000_000.0) -> None:
         self._now = start
-        self._stepped = 0.0  # by how much the time was set otherwise
+        self._stepped = 0.0  # the sum of all steps
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._sequence = 0
 
@@ -61,7 +61,7 @@ class VirtualClock:
         return self._now
 
     def step(self, seconds: float) -> None:
-        """Sets the time otherwise, as a machine does that learns the right one; nobody wakes."""
+        """Steps the wall clock, as a machine does to correct its time; no sleeper wakes."""
         self._stepped += seconds
 
     async def sleep(self, seconds: float) -> None:
@@ -74,7 +74,7 @@ class VirtualClock:
         await waiter
 
     async def advance(self, seconds: float) -> None:
-        """Moves time forward, waking each sleeper at its moment and letting it run."""
+        """Moves time forward; wakes each sleeper at its moment and lets it run."""
         end = self._now + seconds
         await _settle()
         while self._sleepers and self._sleepers[0][0] <= end:
@@ -88,8 +88,8 @@ class VirtualClock:
 async def _settle() -> None:
     """Lets every task that is ready run until it waits again.
 
-    Where nothing outside the loop can wake a task, no socket and no thread of a pool, that is over
-    as soon as no task is ready. Otherwise an idle hour would be spent on rounds of nothing.
+    If nothing outside the loop can wake a task (no socket, no pool thread), it returns as soon as
+    no task is ready; otherwise an idle hour would cost many empty rounds.
     """
     loop = asyncio.get_running_loop()
     ready = getattr(loop, "_ready", None) if _is_alone(loop) else None
@@ -100,9 +100,9 @@ async def _settle() -> None:
 
 
 def _is_alone(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether only tasks of the loop itself can make another of them ready."""
+    """Whether only tasks of the loop itself can make another task ready."""
     selector = getattr(loop, "_selector", None)
-    # The one file it always waits for is the pipe by which other threads wake it.
+    # The one file that is always there is the pipe by which other threads wake the loop.
     if selector is None or len(selector.get_map()) > 1:
         return False
     return not any(thread.name.startswith(_POOLS) for thread in threading.enumerate())

@@ -1,7 +1,7 @@
-"""Disks that are full: how that is told apart from other faults.
+"""Full disks, as distinct from other faults.
 
-It is the one fault of a disk that people can mend while everything runs, so it is named as such, by
-the folder it concerns, and what waits for room goes on once there is some.
+A full disk is the one disk fault that people can fix while everything runs, so errors name it and
+the folder it concerns, and what waits for room continues once there is some.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_full(fault: object) -> bool:
-    """Whether a fault says that there is no room, on a disk of ours or on the hub's."""
+    """Whether a fault means a full disk, of this machine or of the hub."""
     if isinstance(fault, OSError):
         return fault.errno in _FULL
     return isinstance(fault, InsufficientStorage)
 
 
 def no_room(folder: Path | str) -> OSError:
-    """A full disk, where something else than the system found out."""
+    """The error of a full disk, for a fault that is no OSError."""
     return OSError(errno.ENOSPC, "the disk is full", str(folder))
 
 
 def refusal(folder: Path | str) -> InsufficientStorage:
-    """What is told to people whose writes cannot be kept."""
+    """The error for users whose writes cannot be stored."""
     return InsufficientStorage(
         f"the disk with {folder} is full: nothing can be written until there is room on it; what"
         " was written before is safe, and can be read"

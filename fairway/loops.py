@@ -1,9 +1,9 @@
-"""Loops: keys that changed, looked at one by one, and again when they ask to be.
+"""Reconcile loops: keys that changed are reconciled, and again when they ask for it.
 
-A key is queued once however often it is marked, and never looked at twice at the same time. One
-that fails is looked at again after a while that doubles; one that names a moment is looked at then.
-The queue is bounded by the number of keys there are: a loop that does not always run forgets what
-is marked meanwhile, and is told all keys that there are when it runs.
+A key is queued once however often it is marked, and never reconciled twice at the same time. A key
+that fails is retried with an exponential backoff; one that names a time is reconciled then. The
+queue is bounded by the number of keys: a loop that does not always run drops marks made meanwhile,
+and gets all existing keys when it runs.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from fairway.clock import Clock
 
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
-# Looks at a key; the moment at which it wants to be looked at again, if any.
+# Reconciles a key; returns the time at which to reconcile it again, if any.
 Reconcile = Callable[[Key], Awaitable[float | None]]
 
 _log = logging.getLogger(__name__)
 
 _BACK_OFF_SECONDS = 0.05
 _BACK_OFF_SECONDS_MAX = 60.0
-_SLICE = 500  # items that are walked without a pause
-_SPARE_TIMERS = 1_024  # that may be kept though an earlier one took their place
+_SLICE = 500  # items that are handled without a pause
+_SPARE_TIMERS = 1_024  # that may be kept though an earlier one replaced them
 
 
 async def end(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancels tasks and waits until the last is over, even if whoever waits is cancelled too.
+    """Cancels tasks and waits until all are done, even if the caller is cancelled too.
 
-    By `gather` a second cancellation would reach each task amid its own end, and what it was about
-    to end would go on without anybody who knows of it.
+    With `gather`, a second cancellation would reach each task during its own cleanup, and what it
+    was about to end would go on unowned.
     """
     ending = list(tasks)
     for task in ending:
@@ -51,7 +51,7 @@ async def end(tasks: Iterable[asyncio.Future[Any]]) -> None:
 
 
 async def in_slices(items: Iterable[T], size: int = _SLICE) -> AsyncIterator[T]:
-    """Items one by one, with a pause after each few: who else waits for the loop goes first."""
+    """Items one by one, with a pause after each `size`, so that other tasks run."""
     for number, item in enumerate(items, 1):
         yield item
         if number % size == 0:
@@ -59,7 +59,7 @@ async def in_slices(items: Iterable[T], size: int = _SLICE) -> AsyncIterator[T]:
 
 
 class Alarm:
-    """Waits for a mark or for a moment, whichever comes first."""
+    """Waits for a mark or for a time, whichever comes first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -72,7 +72,7 @@ class Alarm:
             _wake(waiter)
 
     async def wait(self, until: float | None = None) -> None:
-        """Returns once marked, which is then forgotten, or once the moment has come."""
+        """Returns once marked or once the time has come, and clears the mark."""
         if not self._is_marked:
             seconds = None if until is None else until - self._clock.now()
             if seconds is None or seconds > 0:
@@ -91,7 +91,7 @@ class Alarm:
         finally:
             del self._waiting[waiter]
             if slept is not None:
-                # Not waited for: a cancellation that came in the meantime would be lost with it.
+                # Not awaited: a cancellation that arrives meanwhile would be lost.
                 slept.cancel()
 
 
@@ -101,7 +101,7 @@ def _wake(waiter: asyncio.Future[None]) -> None:
 
 
 class Loop(Generic[Key]):
-    """Looks at keys as they are marked."""
+    """Reconciles keys as they are marked."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Loop(Generic[Key]):
         width: int = 16,
         forgets: bool = False,
     ) -> None:
-        """`forgets` what is marked while it does not run."""
+        """With `forgets`, marks made while the loop does not run are dropped."""
         self._forgets = forgets
         self._is_running = False
         self._name = name
@@ -122,7 +122,7 @@ class Loop(Generic[Key]):
         self._ready: deque[Key] = deque()
         self._queued: set[Key] = set()
         self._busy: set[Key] = set()
-        self._again: set[Key] = set()  # marked while they were looked at
+        self._again: set[Key] = set()  # marked while they were reconciled
         self._timers: list[tuple[float, int, Key]] = []
         self._due: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
@@ -130,7 +130,7 @@ class Loop(Generic[Key]):
         self._alarm = Alarm(clock)
 
     def mark(self, key: Key) -> None:
-        """Something about a key changed."""
+        """Queues a key that changed."""
         if self._forgets and not self._is_running:
             return
         if key in self._busy:
@@ -141,7 +141,7 @@ class Loop(Generic[Key]):
             self._alarm.mark()
 
     def mark_at(self, key: Key, moment: float) -> None:
-        """Marks a key when the moment has come, unless an earlier one is set."""
+        """Marks a key at a time, unless an earlier time is set."""
         due = self._due.get(key)
         if due is not None and due <= moment:
             return
@@ -161,7 +161,7 @@ class Loop(Generic[Key]):
         return len(self._ready) + len(self._busy)
 
     async def run(self, first: Iterable[Key] = ()) -> None:
-        """Looks at keys until cancelled, beginning with the first."""
+        """Reconciles keys until cancelled, starting with `first`."""
         tasks: dict[asyncio.Task[None], None] = {}
         self._is_running = True
         try:
@@ -225,7 +225,7 @@ class Loop(Generic[Key]):
     def _later(self, key: Key, why: object, *, is_quiet: bool = False) -> None:
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
-        # Of very many failures the power alone would be more than a number holds.
+        # After very many failures the power would overflow a float.
         delay = min(_BACK_OFF_SECONDS * 2 ** min(failures - 1, 30), _BACK_OFF_SECONDS_MAX)
         if not is_quiet:
             _log.warning("%s: %s: %s; again in %.1f s", self._name, key, why, delay)

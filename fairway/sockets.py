@@ -1,4 +1,4 @@
-"""WebSockets as either end of a connection has them: whole messages, and a plain end."""
+"""WebSockets for either end of a connection: whole messages, and a simple end."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from aiohttp.web import WebSocketResponse
 
 
 class WebSocket:
-    """A stream of whole messages in both directions; a connection that breaks just ends it."""
+    """A two-way stream of whole messages; a broken connection ends it."""
 
     def __init__(
         self, socket: ClientWebSocketResponse | WebSocketResponse, *, protocol: str = ""
     ) -> None:
-        """`protocol` is what was agreed on; empty where there is none."""
+        """`protocol` is the negotiated subprotocol; empty: none."""
         self._socket = socket
         self.protocol = protocol
 
     async def send(self, message: bytes) -> None:
-        """Returns once there is room for more; OSError where the connection is gone."""
+        """Returns once there is room for more; raises OSError if the connection is gone."""
         await self._socket.send_bytes(message)
 
     async def receive(self) -> bytes | None:

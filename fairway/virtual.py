@@ -1,8 +1,7 @@
-"""One virtual clock, and an event loop that moves it when there is nothing left to do.
+"""A virtual clock, and an event loop that advances it when nothing is left to do.
 
-An event loop asks its selector to wait only when no task is ready. Here that is the very moment at
-which the next sleeper is woken: nothing is ever awaited for longer or shorter than it takes, and
-no call of the operating system is made.
+An event loop asks its selector to wait only when no task is ready. Here that is the moment when the
+next sleeper is woken: no wait is longer or shorter than needed, and waiting makes no system call.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 START = 1_800_000_000.0
-_ROUNDS_MOST = 100_000  # of an event loop, at one moment
-_LEAST_SECONDS = 1e-6  # less is no time at all for a clock that has counted so far
+_ROUNDS_MOST = 100_000  # of an event loop, without time moving
+_LEAST_SECONDS = 1e-6  # less would be lost in the float precision of the clock
 
 T = TypeVar("T")
 
 
 class Stuck(Exception):
-    """Everybody waits for something that never comes, or somebody is busy for ever."""
+    """Every task waits for something that never comes, or a task is busy forever."""
 
 
 class Time:
-    """The clock of everybody on such a loop."""
+    """The clock of all tasks on such a loop."""
 
     def __init__(self, start: float = START) -> None:
         self._now = start
@@ -49,7 +48,7 @@ class Time:
         await waiter
 
     def wake_next(self) -> None:
-        """Moves on to the moment of the next sleeper, and wakes it."""
+        """Advances to the moment of the next sleeper, and wakes it."""
         while self._sleepers:
             moment, _, waiter = heapq.heappop(self._sleepers)
             if not waiter.done():
@@ -60,7 +59,7 @@ class Time:
 
 
 class _Idle(selectors.SelectSelector):
-    """Takes being asked to wait as the sign that everybody waits."""
+    """A selector that advances time when asked to wait, since then every task waits."""
 
     def __init__(self, time: Time) -> None:
         super().__init__()
@@ -73,7 +72,7 @@ class _Idle(selectors.SelectSelector):
             self._time.wake_next()
             self._rounds = 0
         elif self._rounds > _ROUNDS_MOST:
-            self._rounds = 0  # for those who are cancelled now
+            self._rounds = 0  # for the tasks that are cancelled now
             raise Stuck("somebody is busy for ever, and time stands still")
         return []
 

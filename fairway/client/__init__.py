@@ -6,9 +6,9 @@
         for workload in client.list("workloads", namespace="default").items:
             print(workload["metadata"]["name"])
 
-`AsyncClient` is the implementation, `Client` the same calls without `await`. This room knows the
-wire conventions and the typed kinds of `fairway.api`; it knows nothing of stores or servers, and
-only `transport` knows the HTTP library.
+`AsyncClient` is the implementation; `Client` has the same calls without `await`. This package knows
+the wire conventions and the typed kinds of `fairway.api`. It knows nothing of stores or servers,
+and only `transport` uses the HTTP library.
 """
 
 from fairway.client.access import Access, ExecPlugin

@@ -1,7 +1,7 @@
-"""How to reach one server, and as whom.
+"""How to reach one server, and with which identity.
 
-An `Access` is a value: everything a kubeconfig context says, with files already found but tokens
-in files not yet read, since those change while a process lives.
+An `Access` is a value with everything a kubeconfig context says. Certificate files are read
+already; token files are not, since they change while a process lives.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Kinds are named by the words people use (`"workloads"`, `"wl"`, `"deployments.apps"`) or by a
 `Served`. Objects are plain JSON; `kind(Workload)` gives the same calls with typed objects. Every
-refusal raises an `fairway.api.errors.ApiError`.
+error response raises a `fairway.api.errors.ApiError`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EVERYTHING = Scope()
 
 
 class AsyncClient:
-    """One server, seen as one identity. Close it, or use it in `async with`."""
+    """A client of one server, with one identity. Close it, or use it in `async with`."""
 
     def __init__(self, access: Access, *, clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
@@ -61,11 +61,11 @@ class AsyncClient:
 
     @classmethod
     def connect(cls, kubeconfig: str | None = None, *, context: str = "") -> Self:
-        """A client for what the user's configuration describes."""
+        """A client for the server that the user's kubeconfig names."""
         return cls(load_access(kubeconfig, context=context))
 
     def tell_warnings(self, tell: Callable[[str], None]) -> None:
-        """Hands on what the server says beside its answers."""
+        """Calls `tell` with each warning the server sends with a response."""
         self._calls.on_warning = tell
 
     async def close(self) -> None:
@@ -99,7 +99,7 @@ class AsyncClient:
         subresource: str = "",
         as_table: bool = False,
     ) -> Object:
-        """One object; or its table of one row."""
+        """One object, or a table with one row for it."""
         served = await self._serve(kind)
         path = served.path(
             name, namespace=self._namespace(served, namespace), subresource=subresource
@@ -116,13 +116,13 @@ class AsyncClient:
         namespace: str | None = None,
         query: Query | None = None,
     ) -> Object:
-        """What a hub works out when asked of an object: `explain`, `decisions`, `standing`."""
+        """The answer to a question about an object: `explain`, `decisions`, `standing`."""
         return await self._calls.json(await self._question(kind, name, question, namespace, query))
 
     async def log(
         self, name: str, *, namespace: str | None = None, query: Query | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """Output of a pod of a workload, in chunks as they come; `query` says which and how."""
+        """The log of a workload's pod, in chunks as they arrive; `query` says which pod and how."""
         request = await self._question(WORKLOADS, name, "log", namespace, query)
         chunks = self._calls.transport.stream(replace(request, accept="*/*"))
         try:
@@ -143,7 +143,7 @@ class AsyncClient:
         query: Query | None = None,
         protocols: tuple[str, ...] = (),
     ) -> AsyncIterator[WebSocket]:
-        """A stream to a pod of a workload, in both directions: `exec` or `portforward`."""
+        """A two-way stream to a pod of a workload: `exec` or `portforward`."""
         request = await self._question(WORKLOADS, name, what, namespace, query)
         try:
             async with self._calls.transport.websocket(request, protocols=protocols) as socket:
@@ -154,7 +154,7 @@ class AsyncClient:
     async def list(
         self, kind: str | Served, *, scope: Scope = EVERYTHING, page_size: int = PAGE_SIZE
     ) -> Listing:
-        """All objects in a scope, read page by page at one version."""
+        """All objects in a scope, read page by page at one resource version."""
         served = await self._serve(kind)
         items: list[Object] = []
         token = ""
@@ -168,13 +168,13 @@ class AsyncClient:
     async def list_page(
         self, kind: str | Served, *, scope: Scope = EVERYTHING, limit: int = 0, token: str = ""
     ) -> Listing:
-        """One page of a list; pass `continue_token` back for the next."""
+        """One page of a list; pass its `continue_token` to get the next page."""
         served = await self._serve(kind)
         answer = await self._calls.json(_list_request(served, scope, limit, token, JSON))
         metadata = answer.get("metadata") or {}
         items: list[Object] = answer.get("items") or []
         for item in items:
-            # Items of a list do not repeat what they are; on their own they must.
+            # Items of a list may omit apiVersion and kind; a single object needs both.
             item.setdefault("apiVersion", served.api_version)
             item.setdefault("kind", served.kind)
         return Listing(
@@ -193,7 +193,7 @@ class AsyncClient:
     ) -> Object:
         """A list as the server would print it: a `Table` with columns and rows.
 
-        Rows bring the metadata of their objects, or all of them on demand.
+        Each row carries the metadata of its object, or with `with_objects` the whole object.
         """
         served = await self._serve(kind)
         token, rows = "", list[Object]()
@@ -216,10 +216,11 @@ class AsyncClient:
         resource_version: str = "",
         as_table: bool = False,
     ) -> AsyncGenerator[Event, None]:
-        """Changes, for ever.
+        """Watches without end.
 
-        Without a version: all there is as ADDED, a BOOKMARK, then changes; lists again by itself
-        when it must. With one: changes after it; raises `Expired` when the server forgot it.
+        Without a version: every object as ADDED, a BOOKMARK, then changes; it relists by itself
+        when needed. With a version: changes after it; raises `Expired` when the server no longer
+        has that version.
         """
         served = await self._serve(kind)
         if resource_version:
@@ -238,7 +239,7 @@ class AsyncClient:
     async def create(
         self, obj: Object, *, dry_run: bool = False, manager: str = MANAGER, strict: bool = True
     ) -> Object:
-        """A new object."""
+        """Creates an object."""
         served = await self.discovery.of(obj)
         return await self._write("POST", served, obj, _options(dry_run, manager, strict))
 
@@ -251,7 +252,7 @@ class AsyncClient:
         manager: str = MANAGER,
         strict: bool = True,
     ) -> Object:
-        """The object as given, if nobody changed it since its resourceVersion."""
+        """Replaces an object, if it has not changed since its resourceVersion."""
         served = await self.discovery.of(obj)
         options = _options(dry_run, manager, strict)
         return await self._write("PUT", served, obj, options, subresource=subresource)
@@ -268,7 +269,7 @@ class AsyncClient:
         dry_run: bool = False,
         manager: str = MANAGER,
     ) -> Object:
-        """Some fields changed."""
+        """Changes some fields of an object."""
         served = await self._serve(kind)
         path = served.path(
             name, namespace=self._namespace(served, namespace), subresource=subresource
@@ -292,7 +293,7 @@ class AsyncClient:
         dry_run: bool = False,
         manager: str = MANAGER,
     ) -> Object:
-        """Server-side apply: the fields given become ours; those we gave before and left out go."""
+        """Server-side apply: we own the fields given; those applied before and now left out go."""
         served = await self.discovery.of(obj)
         path = self._path_of(served, obj, subresource)
         query = _options(dry_run, manager, strict=True)
@@ -311,7 +312,7 @@ class AsyncClient:
     async def scale(
         self, kind: str | Served, name: str, replicas: int, *, namespace: str | None = None
     ) -> Object:
-        """Another number of replicas; gives the `Scale`."""
+        """Sets the number of replicas; returns the `Scale`."""
         patch = {"spec": {"replicas": replicas}}
         return await self.patch(kind, name, patch, namespace=namespace, subresource="scale")
 
@@ -348,7 +349,7 @@ class AsyncClient:
         return kind if isinstance(kind, Served) else await self.discovery.resolve(kind)
 
     def _namespace(self, served: Served, namespace: str | None) -> str | None:
-        """Where one object lives: of a namespaced kind, by default, where the context says."""
+        """The namespace of one object; the default for a namespaced kind is the context's."""
         return (namespace or self.access.namespace) if served.namespaced else None
 
     def _path_of(self, served: Served, obj: Object, subresource: str = "") -> str:

@@ -1,7 +1,7 @@
-"""Requests that are answered with JSON or an error, with patience.
+"""Requests answered with JSON or an error, with retries.
 
-A server that says 429, or 503 with a time to wait, did not act on the request, so any request is
-sent again. After a broken connection only reads are, since a write may have been done.
+A server that answers 429, or 5xx with Retry-After, did not act on the request, so any request is
+retried. After a broken connection only reads are retried, since a write may have been done.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ WAIT_SECONDS_MAX = 30.0
 
 
 class Calls:
-    """One server, spoken to in JSON."""
+    """JSON requests to one server."""
 
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self.transport = transport
         self._clock = clock
-        # Told what a server says beside its answers, as of a field that is deprecated.
+        # Called with each warning of a response, such as that a field is deprecated.
         self.on_warning: Callable[[str], None] = lambda _: None
 
     async def json(self, request: Request) -> Object:
-        """The answer as an object, or the error it describes."""
+        """The response as an object; raises the error that the response describes."""
         answer = await self.bytes(request)
         try:
             decoded = msgspec.json.decode(answer)
@@ -44,7 +44,7 @@ class Calls:
         return decoded
 
     async def bytes(self, request: Request) -> bytes:
-        """The answer as it came, or the error it describes."""
+        """The body of the response; raises the error that the response describes."""
         tries = 0
         while True:
             tries += 1
@@ -66,7 +66,7 @@ class Calls:
 
 
 def refusal(answer: Answer) -> ApiError:
-    """The error that an answer stands for."""
+    """The error that a response describes."""
     try:
         status: Any = msgspec.json.decode(answer.body)
     except msgspec.DecodeError:
@@ -75,7 +75,7 @@ def refusal(answer: Answer) -> ApiError:
 
 
 def _wait_seconds(answer: Answer, request: Request, tries: int) -> float | None:
-    """How long to wait before the next try; None: do not try again."""
+    """How long to wait before the next try; None: do not retry."""
     doubling = min(0.25 * 2.0**tries, WAIT_SECONDS_MAX)
     asked = answer.retry_after_seconds
     if answer.status == 429 or (answer.status >= 500 and asked is not None):

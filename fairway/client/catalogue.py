@@ -1,8 +1,8 @@
 """Which kinds a server serves, and which one a person means.
 
-Pure: a `Catalogue` is made from discovery documents and asked by the words people use: `workloads`,
-`wl`, `Workload`, `deployments.apps`, `jobs.v1.batch`, or a category such as `fairway` or `all`.
-Where a word fits several kinds, the first in the server's own order wins, as with kubectl.
+Pure: a `Catalogue` is made from discovery documents and searched by the words people use:
+`workloads`, `wl`, `Workload`, `deployments.apps`, `jobs.v1.batch`, or a category such as `fairway`
+or `all`. Where a word fits several kinds, the first in the server's order wins, as with kubectl.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Served:
 
     @property
     def qualified(self) -> str:
-        """`workloads.fairway.dev`; the core group has no tail."""
+        """`workloads.fairway.dev`; a kind of the core group has no suffix."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -46,7 +46,7 @@ class Served:
         return f"{singular}.{self.group}" if self.group else singular
 
     def path(self, name: str = "", *, namespace: str | None = None, subresource: str = "") -> str:
-        """The path of the collection, of one object in it, or of a part of that object."""
+        """The path of the collection, of one object in it, or of a subresource of that object."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         inside = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         tail = "".join(f"/{part}" for part in (self.plural, name, subresource) if part)
@@ -82,7 +82,7 @@ class Catalogue:
         return members or [self.resolve(word)]
 
     def of(self, api_version: str, kind: str) -> Served:
-        """The kind that an object says it is."""
+        """The kind that an object declares."""
         for resource in self.served:
             if resource.api_version == api_version and resource.kind == kind:
                 return resource
@@ -122,7 +122,7 @@ class Catalogue:
 
 
 def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Catalogue:
-    """From `APIGroupDiscoveryList`s, core first."""
+    """A catalogue from `APIGroupDiscoveryList`s, the core group first."""
     served: list[Served] = []
     for document in documents:
         for group in document.get("items") or ():
@@ -149,7 +149,7 @@ def from_aggregated(documents: Iterable[Mapping[str, Any]]) -> Catalogue:
 
 
 def from_resource_list(group: str, version: str, document: Mapping[str, Any]) -> list[Served]:
-    """From one `APIResourceList`, as servers without aggregated discovery give it."""
+    """Kinds of one `APIResourceList`, which servers without aggregated discovery serve."""
     entries = document.get("resources") or ()
     parts: dict[str, list[str]] = {}
     for entry in entries:

@@ -1,7 +1,7 @@
-"""Who we are, at the moment of a call.
+"""The credentials of a client at the time of a call.
 
-Tokens in files are re-read when the file changes, and plug-ins are asked again when what they
-gave has run out or was refused, so that a client may live longer than its credentials.
+A token file is read again when it changes. A plug-in is run again when its credential expires or is
+refused. So a client may live longer than its credentials.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from fairway.client.access import Access, ExecPlugin
 from fairway.client.errors import ConfigError
 from fairway.clock import Clock, parse_timestamp
 
-# Plug-ins are asked again this long before what they gave runs out.
+# A plug-in is run again this long before its credential expires.
 EARLY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What is shown to the server: a token, a certificate, or both."""
+    """What the server gets to see: a token, a certificate, or both."""
 
     token: str = ""
     certificate: bytes = b""
@@ -64,11 +64,11 @@ class Credentials:
         return Identity(token=token, certificate=access.certificate, key=access.key)
 
     def show(self, token: str) -> None:
-        """Another token takes the place of the one that was given."""
+        """Replaces the configured token."""
         self._access = replace(self._access, token=token)
 
     def refuse(self) -> bool:
-        """The server refused this identity; true when asking again may help."""
+        """Drops an identity that the server refused; true when running the plug-in may help."""
         had_given = self._given is not None
         self._given = None
         self._token_file = (-1, "")

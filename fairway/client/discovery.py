@@ -1,8 +1,8 @@
-"""Asking a server what it serves, once.
+"""Reads once what a server serves.
 
-Newer servers tell everything in two documents; older ones need a request for each group version.
-What was learned is kept until `forget`, which is called when a word is not known: the definition of
-its kind may just have been made.
+Newer servers list everything in two documents; older ones need a request for each group version.
+The catalogue is kept until `forget`, which is called when a word is unknown: the definition of its
+kind may be new.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Discovery:
         self._catalogue = None
 
     async def resolve(self, word: str) -> Served:
-        """The kind a word means; asks the server anew before giving up."""
+        """The kind a word means; runs discovery again before it fails."""
         was_known = self._catalogue is not None
         try:
             return (await self.catalogue()).resolve(word)
@@ -45,11 +45,11 @@ class Discovery:
         return (await self.catalogue()).resolve(word)
 
     async def expand(self, word: str) -> list[Served]:
-        """The kinds a word means, which may be a category."""
+        """The kinds that a word or a category means."""
         return (await self.catalogue()).expand(word)
 
     async def of(self, obj: Object) -> Served:
-        """The kind an object says it is; asks the server anew before giving up."""
+        """The kind that an object declares; runs discovery again before it fails."""
         api_version, kind = str(obj.get("apiVersion", "")), str(obj.get("kind", ""))
         was_known = self._catalogue is not None
         try:

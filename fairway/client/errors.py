@@ -1,7 +1,7 @@
-"""What can go wrong before a server has answered.
+"""Errors of the client itself.
 
-A server's own refusals are `fairway.api.errors.ApiError`; these are the others: the configuration
-is unusable, nobody answers, or the server serves no such kind.
+Error responses of a server are `fairway.api.errors.ApiError`. These are the others: the
+configuration is unusable, the server does not answer, or it serves no such kind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class ConfigError(ClientError):
 
 
 class ConnectionFailed(ClientError):
-    """No answer from the server."""
+    """No usable response from the server."""
 
     def __init__(self, server: str, why: str, *, is_refused: bool = False) -> None:
         super().__init__(f"cannot reach the server at {server}: {why}")
@@ -28,7 +28,7 @@ class ConnectionFailed(ClientError):
 
 
 class UpgradeRefused(ClientError):
-    """The server answered, and opened no stream in both directions."""
+    """The server answered, but did not upgrade to a two-way stream."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"the server opened no stream, and answered {answer.status}")
@@ -36,4 +36,4 @@ class UpgradeRefused(ClientError):
 
 
 class UnknownKind(ClientError):
-    """The server serves nothing by that name."""
+    """The server serves no kind of that name."""

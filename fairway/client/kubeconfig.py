@@ -1,8 +1,8 @@
 """From kubeconfig files to an `Access`.
 
-Files are looked for where people expect them: the one given, those named by KUBECONFIG (merged;
-the first to name something wins), the one a hub on this machine wrote, the one in the home folder;
-and inside a pod, the service account. The first place that has any is used.
+Places are tried in this order: the file given; those named by KUBECONFIG (merged, the first entry
+of a name wins); the file that a hub on this machine wrote; the one in the home folder; inside a
+pod, the service account. The first place that has any is used.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Kubeconfig:
 
 
 def data_home() -> Path:
-    """The folder that a hub on this machine uses when told nothing else."""
+    """The folder that a hub on this machine uses by default."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "fairway"
 
 
 def places(given: str | None = None) -> list[Path]:
-    """The files that would be read, in order; those that do not exist are left out."""
+    """The files to read, in order. Missing ones are left out, except a file that was given."""
     if given:
         return [Path(given).expanduser()]
     listed = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
@@ -81,7 +81,7 @@ def read(files: Sequence[Path]) -> Kubeconfig:
 
 
 def access_of_text(text: str, *, source: str, context: str = "") -> Access:
-    """The access that a kubeconfig describes which somebody else may have written.
+    """The access that a kubeconfig from an untrusted source describes.
 
     It may neither run programs nor read files of this machine.
     """
@@ -167,7 +167,7 @@ def access_of(config: Kubeconfig, context: str = "") -> Access:
 def from_service_account(
     folder: Path = SERVICE_ACCOUNT, environment: Callable[[str], str | None] = os.environ.get
 ) -> Access | None:
-    """The access of a pod, or None outside of one."""
+    """The access of a pod by its service account; None outside a pod."""
     host, port = environment("KUBERNETES_SERVICE_HOST"), environment("KUBERNETES_SERVICE_PORT")
     if not host or not port or not (folder / "token").exists():
         return None
@@ -182,14 +182,14 @@ def from_service_account(
 
 
 def use_context(config: Kubeconfig, name: str) -> Path:
-    """Makes a context the current one; gives the file that was changed."""
+    """Makes a context the current one; returns the file that was changed."""
     if name not in config.contexts:
         raise ConfigError(f'there is no context "{name}"')
     naming = [file for file in config.files if _parse(file).get("current-context")]
     file = (naming or list(config.files))[0]
     content = dict(_parse(file))
     content["current-context"] = name
-    # Written beside and renamed, so that a crash leaves one of the two, whole.
+    # Written to a new file and renamed: a crash of this process leaves the old or the new, whole.
     beside = file.with_name(file.name + ".new")
     beside.touch(mode=0o600)
     beside.write_text(yaml.safe_dump(content, sort_keys=False))
@@ -227,7 +227,7 @@ def _plugin(user: Entry, body: Mapping[str, Any]) -> ExecPlugin:
 
 
 def _content(entry: Entry, key: str) -> bytes:
-    """A certificate or key: in the file itself, or in a file it names."""
+    """A certificate or key: inline in the kubeconfig, or in a file it names."""
     try:
         if data := entry.body.get(f"{key}-data"):
             return base64.b64decode(data, validate=True)

@@ -1,7 +1,7 @@
 """The same client without `await`.
 
-One event loop runs in a thread of its own; every call is handed to it and waited for. The methods
-are the asynchronous ones, wrapped once with their types kept, so there is one implementation. An
+One event loop runs in a thread of its own; every call runs there while the caller waits. The
+methods wrap the asynchronous ones and keep their types, so there is one implementation. An
 interrupt while waiting (Ctrl-C) cancels the call.
 """
 
@@ -38,7 +38,7 @@ class LoopThread:
         self._thread.start()
 
     def run(self, call: Coroutine[Any, Any, R]) -> R:
-        """Runs a coroutine there and waits for it here."""
+        """Runs a coroutine in the loop's thread and waits for it in the caller's."""
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
             return future.result()
@@ -47,7 +47,7 @@ class LoopThread:
             raise
 
     def iterate(self, items: AsyncGenerator[R, None]) -> Iterator[R]:
-        """Walks an asynchronous generator from here; closes it when the walk ends."""
+        """Iterates over an asynchronous generator; closes it when the iteration ends."""
         steps: set[asyncio.Task[Any]] = set()
         try:
             while True:
@@ -78,7 +78,7 @@ async def _next(items: AsyncGenerator[R, None], steps: set[asyncio.Task[Any]]) -
 
 
 async def _close(items: AsyncGenerator[R, None], steps: set[asyncio.Task[Any]]) -> None:
-    """Ends a walk. An interrupt may have cancelled its last step, or have come just before that."""
+    """Ends an iteration. An interrupt may have left its last step running, cancelled or not."""
     for task in steps:
         if not task.cancelling():
             task.cancel()
@@ -108,7 +108,7 @@ def _iterating(
 
 
 class Client:
-    """One server, seen as one identity. Close it, or use it in `with`."""
+    """A client of one server, with one identity. Close it, or use it in `with`."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -117,7 +117,7 @@ class Client:
 
     @classmethod
     def connect(cls, kubeconfig: str | None = None, *, context: str = "") -> Self:
-        """A client for what the user's configuration describes."""
+        """A client for the server that the user's kubeconfig names."""
         return cls(load_access(kubeconfig, context=context))
 
     get = _blocking(AsyncClient.get)
@@ -148,7 +148,7 @@ class Client:
         return self.loop.run(self.asynchronous.discovery.resolve(word))
 
     def kind_of(self, obj: Object) -> Served:
-        """The kind that an object says it is."""
+        """The kind that an object declares."""
         return self.loop.run(self.asynchronous.discovery.of(obj))
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Bytes to a server and back: the only module that knows the HTTP library.
+"""HTTP to a server: the only module of the client that uses the HTTP library.
 
-One `Transport` is one connection pool with one identity. It knows TLS, tokens and time-outs; it
-knows nothing of objects. Whatever the library throws comes out as `ConnectionFailed`.
+One `Transport` is one connection pool with one identity. It knows TLS, tokens and timeouts; it
+knows nothing of objects. Errors of the library are raised as `ConnectionFailed`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fairway.sockets import WebSocket
 _log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 10.0
-READ_SECONDS = 65.0  # servers give up on their own after 60
+READ_SECONDS = 65.0  # servers time out after 60
 CONNECTIONS_MAX = 64
 MESSAGE_BYTES_MAX = 1 << 22
 _TURNS_TO_CLOSE = 4
@@ -47,11 +47,11 @@ class Transport:
     ) -> None:
         self._access = access
         self._connections_most = connections_most
-        # Found out once: the library would ask a thread for it at every request.
+        # Determined once: the library would look it up in a thread at every request.
         self._proxy = access.proxy or _environment_proxy(access.server)
         self._credentials = Credentials(access, clock)
         self._session: aiohttp.ClientSession | None = None
-        self._answering: set[aiohttp.ClientResponse] = set()  # that are being read
+        self._answering: set[aiohttp.ClientResponse] = set()  # being read now
         self._shown: tuple[bytes, bytes] = (b"", b"")
         self._lock = asyncio.Lock()
 
@@ -60,11 +60,11 @@ class Transport:
         return self._access.server
 
     def show(self, token: str) -> None:
-        """Shows another token from now on."""
+        """Uses another token from now on."""
         self._credentials.show(token)
 
     async def send(self, request: Request) -> Answer:
-        """Sends a request and reads the whole answer."""
+        """Sends a request and reads the whole response."""
         limits = aiohttp.ClientTimeout(
             total=None,
             sock_connect=CONNECT_SECONDS,
@@ -76,9 +76,9 @@ class Transport:
     async def stream(
         self, request: Request, *, tells_opening: bool = False
     ) -> AsyncGenerator[bytes | Answer, None]:
-        """Chunks as they arrive; or, when the server refuses, its answer as the only item.
+        """Chunks as they arrive; or, when the status is not 200, the whole answer as the only item.
 
-        With `tells_opening` an empty chunk comes as soon as the server has begun to answer.
+        With `tells_opening` an empty chunk comes first, as soon as the response has begun.
         """
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=request.read_timeout_seconds
@@ -103,10 +103,10 @@ class Transport:
         protocols: tuple[str, ...] = (),
         beat_seconds: float | None = None,
     ) -> AsyncIterator[WebSocket]:
-        """A stream in both directions, as exec, attach and port-forward need it.
+        """A two-way stream, for exec, attach and port-forward.
 
-        UpgradeRefused where the server answers otherwise. With `beat_seconds` the server is asked
-        so often whether it is there; only for streams of which both sides always read.
+        Raises UpgradeRefused when the server answers anything else. With `beat_seconds` the server
+        is pinged at that interval; only for streams on which both sides always read.
         """
         identity = await self._credentials.current()
         session = await self._session_for(identity)
@@ -128,8 +128,10 @@ class Transport:
             raise _failure(self.server, error) from error
 
     async def _why(self, request: Request, status: int) -> Answer:
-        """What a server says that opens no stream; the library keeps that to itself, so it is
-        asked again, for no stream."""
+        """The response to a refused upgrade.
+
+        The library drops that response, so the request is sent again without an upgrade.
+        """
         answer = await self.send(replace(request, accept=JSON))
         return answer if answer.status == status else Answer(status=status, body=b"")
 
@@ -137,15 +139,15 @@ class Transport:
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
-            # Sockets of requests that were given up are closed by the loop's next turns.
+            # The loop closes the sockets of abandoned requests in its next iterations.
             for _ in range(_TURNS_TO_CLOSE):
                 await asyncio.sleep(0)
 
     async def break_off(self) -> None:
-        """Breaks every connection off: what is under way on it fails now, and not in its own time.
+        """Aborts every connection: requests in flight fail now, not after a timeout.
 
-        Answers that are being read come first, since closing the pool would leave their readers
-        waiting for ever.
+        Responses that are being read are aborted first, since closing the pool would leave their
+        readers waiting forever.
         """
         for response in self._answering:
             _break_off(response)
@@ -195,12 +197,12 @@ class Transport:
         return response
 
     def _url(self, request: Request) -> URL:
-        """Text is quoted here and taken as it is there, which is the cheapest way through."""
+        """The URL is encoded here, and the library takes it as is, which is the cheapest way."""
         query = _encode(tuple(request.query.items())) if request.query else ""
         return URL(self.server.rstrip("/") + request.path + query, encoded=True)
 
     async def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
-        """The pool; made anew when a plug-in gave another certificate."""
+        """The connection pool; replaced when a plug-in returned another certificate."""
         async with self._lock:
             shown = (identity.certificate, identity.key)
             if self._session is not None and shown != self._shown:
@@ -221,7 +223,7 @@ class Transport:
 
 
 def _break_off(response: aiohttp.ClientResponse) -> None:
-    """Ends a stream that was not read to its end, without a farewell to wait for."""
+    """Aborts the connection of a stream that was not read to its end, without a graceful close."""
     connection = response.connection
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
@@ -253,12 +255,12 @@ def _warned(header: str) -> str:
 
 @lru_cache(maxsize=256)
 def _encode(query: tuple[tuple[str, str | tuple[str, ...]], ...]) -> str:
-    """Most requests ask in one of a few ways."""
+    """Cached, since most requests have one of a few queries."""
     return f"?{urlencode(query, doseq=True)}"
 
 
 def _environment_proxy(server: str) -> str | None:
-    """The proxy that the environment names for a server, if any."""
+    """The proxy for a server from the environment, if any."""
     url = URL(server)
     if not url.host or proxy_bypass(url.host):
         return None
@@ -273,7 +275,7 @@ def _tls(access: Access, identity: Identity) -> ssl.SSLContext:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if identity.certificate:
-            # The TLS library takes certificates from files only; these live for this call.
+            # The TLS library loads certificates from files only; these exist during this call.
             with tempfile.TemporaryDirectory(prefix="fairway-") as folder:
                 certificate, key = Path(folder, "certificate"), Path(folder, "key")
                 certificate.write_bytes(identity.certificate)

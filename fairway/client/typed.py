@@ -3,7 +3,7 @@
     workloads = client.kind(Workload)
     workload = await workloads.get("train", namespace="team-a")
 
-Reading is lenient: fields that this version does not know are passed over.
+Reading is lenient: fields that this version does not know are ignored.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Watches that outlive their connections.
 
-`resume` follows changes from a version: when the connection ends it goes on from the last version
-seen (bookmarks move it while nothing happens), waiting longer after each failure. When the server
-no longer knows that version it raises `Expired`. `follow` starts from a list and answers `Expired`
-with a new list, telling what changed in between, deletions too.
+`resume` watches from a resource version. When the connection ends, it continues from the last
+version seen (bookmarks advance it while nothing changes), with a backoff after failures. It raises
+`Expired` when the server no longer has that version. `follow` starts from a list; on `Expired` it
+lists again and emits what changed in between, deletions too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Watching:
     async def resume(
         self, served: Served, version: str, *, scope: Scope, accept: str = JSON
     ) -> AsyncGenerator[Event, None]:
-        """Changes after a version, for ever."""
+        """Changes after a version, without end."""
         failures = 0
         while True:
             is_quiet = True
@@ -62,12 +62,12 @@ class Watching:
                 if not _may_pass(error):
                     raise
                 failures += 1
-            # A server that ends watches at once must not be asked in a tight loop.
+            # A server that ends watches at once must not cause a tight loop.
             failures = failures or int(is_quiet)
             await self._clock.sleep(_wait_seconds(failures))
 
     async def patiently(self, read_all: ReadAll) -> Listing:
-        """Reads the whole collection, however long the server is away."""
+        """Reads the whole collection; retries for as long as the server is unavailable."""
         failures = 0
         while True:
             try:
@@ -111,7 +111,7 @@ class Watching:
 async def follow(
     watching: Watching, served: Served, *, read_all: ReadAll, scope: Scope
 ) -> AsyncGenerator[Event, None]:
-    """What there is, as ADDED, then a BOOKMARK, then every change, over any number of relists."""
+    """Every object as ADDED, a BOOKMARK, then every change, over any number of relists."""
     known: dict[tuple[str, str], Object] = {}
     listing = await read_all()
     while True:
@@ -134,12 +134,12 @@ def _remember(known: dict[tuple[str, str], Object], event: Event) -> None:
     if event.type == "DELETED":
         known.pop(_key(event.object), None)
     else:
-        # Only what a deletion must name is kept, so that a watch of many objects stays small.
+        # Only what a DELETED event needs is kept, so that a watch of many objects stays small.
         known[_key(event.object)] = _stub(event.object)
 
 
 def _difference(known: dict[tuple[str, str], Object], listing: Listing) -> list[Event]:
-    """What a new list changes, and the memory brought up to date."""
+    """The events between the known objects and a new list; updates `known`."""
     events: list[Event] = []
     now = {_key(obj): obj for obj in listing.items}
     for key in [key for key in known if key not in now]:
@@ -194,12 +194,12 @@ async def _lines(chunks: AsyncIterator[bytes | Answer]) -> AsyncIterator[bytes]:
 
 
 def _may_pass(error: ConnectionFailed | ApiError) -> bool:
-    """Whether waiting may help: nobody answers, or the server is busy or broken."""
+    """Whether a retry may help: the server did not answer, is busy, or failed."""
     return isinstance(error, ConnectionFailed) or error.code == 429 or error.code >= 500
 
 
 def _wait_seconds(failures: int) -> float:
-    """Doubling with each failure, and spread, so that many clients do not come at once."""
+    """Exponential backoff with jitter, so that many clients do not retry at once."""
     if not failures:
         return 0.0
     longest = min(0.2 * 2.0**failures, WAIT_SECONDS_MAX)

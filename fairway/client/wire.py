@@ -1,7 +1,7 @@
-"""The plain values that calls take and give.
+"""The plain values that calls take and return.
 
-Objects are plain JSON here, so that any kind of any server can be handled; `typed` puts the
-kinds of `fairway.api` on top.
+Objects are plain JSON here, so that any kind of any server can be handled; `typed` adds the kinds
+of `fairway.api` on top.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 Object = dict[str, Any]
-# Parameters of a request; some may be given several times.
+# Query parameters of a request; a tuple repeats a parameter.
 Query = Mapping[str, str | tuple[str, ...]]
 
 JSON = "application/json"
@@ -21,7 +21,7 @@ DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLis
 
 
 class PatchType(Enum):
-    """How a patch is to be read, by its media type."""
+    """The kind of a patch, by its media type."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -39,23 +39,23 @@ class Request:
     body: bytes | None = None
     content_type: str = JSON
     accept: str = JSON
-    headers: tuple[tuple[str, str], ...] = ()  # beyond those that every request has
+    headers: tuple[tuple[str, str], ...] = ()  # in addition to those of every request
     read_timeout_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One HTTP answer, whole."""
+    """One whole HTTP response."""
 
     status: int
     body: bytes
     retry_after_seconds: float | None = None
-    warnings: tuple[str, ...] = ()  # what the server says beside its answer
+    warnings: tuple[str, ...] = ()  # from the response's Warning headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which objects of a kind: by namespace (None: every one) and selectors."""
+    """Which objects of a kind: by namespace (None: all namespaces) and selectors."""
 
     namespace: str | None = None
     labels: str = ""
@@ -68,7 +68,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Objects as they were at one version of the store."""
+    """Objects as of one resource version."""
 
     items: list[Object]
     resource_version: str
@@ -84,7 +84,7 @@ class Event:
 
     @property
     def resource_version(self) -> str:
-        """The version after this change; empty when the event does not say."""
+        """The resource version after this change; empty when the event has none."""
         version = self.object.get("metadata", {}).get("resourceVersion", "")
         if not version and self.object.get("kind") == "Table":
             for row in self.object.get("rows") or ():

@@ -1,7 +1,7 @@
-"""A request from identity to answer.
+"""From a request to its response.
 
-`Api.answer` is the whole way in one place: who is it, whom do they act as, what do they want, may
-they, do it, write down that they did. Errors of any sort leave as a `Status`.
+`Api.answer` has all steps in one place: find the target, authenticate, impersonate, authorize,
+execute, audit. Every error is returned as a `Status`.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 @dataclass(slots=True)
 class _Seen:
-    """What is known of a request by the time it is answered."""
+    """What is known of a request so far, for metrics and audit."""
 
     identity: Identity = ANONYMOUS
     impersonated_by: Identity | None = None
     target: Target | None = None
-    is_in_part: bool = False  # allowed to see a part of what is named
+    is_in_part: bool = False  # allowed to see only a part of the object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """The parts that an answer needs."""
+    """The parts that answer requests."""
 
     catalogue: Catalogue
     authenticator: Authenticator
@@ -75,11 +75,11 @@ class Api:
     audit_log: audit.AuditLog
     metrics: Metrics
     clock: Clock
-    id_tokens: IdTokens | None = None  # those of a company's provider
-    vouching: Vouching | None = None  # who else knows tokens
+    id_tokens: IdTokens | None = None  # of a company's provider
+    vouching: Vouching | None = None  # another server that knows tokens
 
     async def answer(self, request: Request) -> Response:
-        """Answers a request; whatever goes wrong is an answer as well."""
+        """Answers a request; every failure is a response as well."""
         started = time.perf_counter()
         seen = _Seen()
         self.metrics.request_began()
@@ -100,7 +100,7 @@ class Api:
     async def _answer(self, request: Request, seen: _Seen) -> Response:
         if (signed := await self.signing_in.answer(request, self._authenticate)) is not None:
             return signed
-        # Its files are the same for everybody and tell nothing, so nobody is asked who they are.
+        # The page's files are the same for all users and hold no data, so they need no identity.
         if (static := self.page.answer(request)) is not None:
             return static
         if (converted := conversions.answer(request)) is not None:
@@ -126,7 +126,7 @@ class Api:
         return await self.objects.answer(call)
 
     async def _admit(self, request: Request, target: Target, seen: _Seen) -> Identity:
-        """Who acts, and may."""
+        """Authenticates, impersonates and authorizes; returns the identity that acts."""
         identity = seen.identity = await self._authenticate(request)
         if read_only.is_marked(identity):
             read_only.confirm(target)
@@ -137,7 +137,7 @@ class Api:
         return acting
 
     async def _is_admitted(self, request: Request, target: Target) -> bool:
-        """Whether a request that lasts would be admitted now."""
+        """Whether a long-running request would be admitted now."""
         try:
             await self._admit(request, target, _Seen())
         except ApiError:
@@ -158,7 +158,7 @@ class Api:
         return identity if within is None else read_only.mark_read_only(identity)
 
     async def _known(self, token: str) -> Identity | None:
-        """Who a token stands for, by the first who knows it; one who is away stops no other."""
+        """The identity of a token; an unavailable verifier does not stop the next one."""
         identity = self.authenticator.authenticate(token)
         away: Unavailable | None = None
         if identity is None and self.id_tokens is not None and self.id_tokens.is_ours(token):
@@ -173,7 +173,10 @@ class Api:
         return identity
 
     def _authorize(self, request: Request, target: Target, identity: Identity) -> bool:
-        """Whether something exists is said only to those who may look; true: at a part of it."""
+        """Whether the caller may see only a part; raises Forbidden if it may see nothing.
+
+        Nothing is looked up before, so that a refusal does not reveal what exists.
+        """
         wanted = _attributes(request, target, identity)
         decision = self.authorizer.authorize(wanted)
         if decision.allowed:
@@ -241,7 +244,7 @@ _decode_named = msgspec.json.Decoder(_Named).decode
 
 
 def _name_of(body: bytes) -> str:
-    """The name of a new object, which stands in no path."""
+    """The name of a new object, from the response, since the path has none."""
     try:
         return _decode_named(body).metadata.name
     except msgspec.MsgspecError:

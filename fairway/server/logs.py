@@ -4,8 +4,8 @@ A record is a short sentence and named fields:
 
     log.info("listening", extra=fields(address="127.0.0.1", port=8001))
 
-Both forms pass through the same redaction at the very end, tracebacks included, so that no module
-and no library can write a token by mistake.
+Both forms are redacted at the very end, tracebacks included, so that no module and no library can
+log a token by mistake.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairway.server.access.redaction import redact
 
 _FULL_DISK_SECONDS = 60.0
 
-# A line break in a sentence could pass for another record, an escape could paint the terminal.
+# A line break could look like another record; an escape sequence could control the terminal.
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
 
 
@@ -33,7 +33,7 @@ def fields(**named: Any) -> dict[str, Any]:
 
 
 class TextFormatter(logging.Formatter):
-    """`time LEVEL logger: sentence key=value ...`"""
+    """One line of text: `time LEVEL logger: sentence key=value ...`."""
 
     def format(self, record: logging.LogRecord) -> str:
         named = "".join(f" {key}={_show(value)}" for key, value in _fields(record).items())
@@ -58,12 +58,12 @@ class JsonFormatter(logging.Formatter):
         trace = _trace(self, record)
         if trace:
             entry["trace"] = redact(trace)
-        # A lone surrogate is no JSON, not even as an escape.
+        # A lone surrogate is not valid JSON, not even as an escape.
         return json.dumps(entry, ensure_ascii=False).encode(errors="replace").decode()
 
 
 class Sparing(logging.Filter):
-    """A full disk is told once a minute by each part, however many stumble over it."""
+    """Lets each logger report a full disk at most once a minute."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ def configure(
     level: str = "INFO",
     stream: TextIO | None = None,
 ) -> logging.Handler:
-    """Makes this the process's only log; returns the handler, to be taken off by tests."""
+    """Makes this the process's only log; returns the handler, for tests to remove."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     handler.addFilter(Sparing())
@@ -95,7 +95,7 @@ def configure(
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level.upper())
-    # The access log of the HTTP library repeats what ours says, with less.
+    # The access log of the HTTP library repeats ours, with less detail.
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     return handler
 
@@ -126,5 +126,5 @@ def _show(value: Any) -> str:
 
 
 def _writable(text: str) -> str:
-    """The text with what is no text (bytes of a client's header) written as escapes."""
+    """The text with invalid text (bytes of a client's header) written as escapes."""
     return text.encode(errors="backslashreplace").decode()

@@ -1,9 +1,9 @@
 """What the hub counts about itself, for Prometheus.
 
 Each set of metrics has its own registry, so that two hubs in one process do not mix. Label values
-are bounded: verbs and codes come from a closed set, and past a number of resources the rest is
-counted as `other`; a client cannot fill the memory by asking for names it made up. Children of a
-metric are looked up once and kept, since looking them up costs more than counting.
+are bounded: verbs and codes come from a closed set, and resources beyond a limit are counted as
+`other`, so a client cannot fill the memory with invented names. Children of a metric are looked up
+once and kept, since the look-up costs more than counting.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class Metrics:
         self._make_plan_metrics()
 
     def request_answered(self, verb: str, resource: str, code: int, seconds: float) -> None:
-        """Counts a request; `resource` as `plural.group`, "" for paths that are no resource."""
+        """Counts a request; `resource` is `plural.group`, or "" for a plain path."""
         key = (verb, resource, code)
         counter = self._request_counters.get(key)
         if counter is None:
             if code in _UNKNOWN_CODES and resource not in self._resources:
-                # Perhaps no such resource exists; only an answer that found one makes it known.
+                # The resource may not exist; only a response that found one adds it.
                 resource = OTHER
             shown = (self._verb(verb), self._resource(resource), _code(code))
             counter = self._requests.labels(*shown)
@@ -65,7 +65,7 @@ class Metrics:
         counter.inc()
         timer = self._request_timers.get((verb, resource))
         if timer is None:
-            # No code here: thirteen buckets for each would be many series for little news.
+            # No code here: thirteen buckets for each would be many series for little value.
             pair = (self._verb(verb), self._resource(resource))
             timer = self._request_seconds.labels(*pair)
             if pair == (verb, resource):
@@ -91,7 +91,7 @@ class Metrics:
         self._failed_authentications.inc()
 
     def set_objects(self, count_by_resource: Mapping[str, int]) -> None:
-        """How many objects are stored; kinds that are gone vanish from the metric."""
+        """Sets the number of stored objects; removed kinds disappear from the metric."""
         self._objects.clear()
         for resource, count in count_by_resource.items():
             self._objects.labels(self._resource(resource)).inc(count)
@@ -104,7 +104,7 @@ class Metrics:
         self._fsync_seconds.observe(fsync_seconds)
 
     def plan_made(self, faults: Collection[str] | None) -> None:
-        """A plan breaks these rules; None: it was not checked."""
+        """Counts a plan and the rules it breaks; None: it was not checked."""
         if faults is not None:
             self._plans_checked.inc()
             self._plan_faults.inc(len(faults))
@@ -113,7 +113,7 @@ class Metrics:
         self._audit_lost.set(count)
 
     def render(self) -> bytes:
-        """Everything in Prometheus' text form."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
     def _make_request_metrics(self) -> None:

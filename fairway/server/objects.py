@@ -1,4 +1,4 @@
-"""Reading and writing objects: each verb of a resource as one function from request to answer."""
+"""Reading and writing objects: each verb of a resource is a function from request to response."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from fairway.server.wire.exchange import Request, Response, json_response
 from fairway.server.wire.watches import Show, Streams
 from fairway.store.interface import Deletion, Page, ResourceKey, Store, Stored, Write
 
-# Makes of an object what its reader may see of it; None: everything.
+# Gives the function that reduces an object to what the caller may see; None: everything.
 Parts = Callable[["Call"], Awaitable["Show | None"]]
-# Looks at a write before it is made; raises to refuse it. `old` is None for a new object.
+# Checks a write before it is made; raises to refuse it. The old object is None for a new one.
 Gate = Callable[[Identity, Target, JsonObject, "JsonObject | None"], None]
 
 
@@ -34,7 +34,7 @@ class Call:
     target: Target
     resource: Resource
     identity: Identity
-    is_in_part: bool = False  # the caller may see a part of each object, and no more
+    is_in_part: bool = False  # the caller may see only a part of each object
 
     @property
     def key(self) -> ResourceKey:
@@ -82,7 +82,7 @@ class Objects:
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource", details={}
             )
-        # A form that cannot be had is refused before anything is done.
+        # A response form that is not available is refused before anything is done.
         rendering.form_of(call.request)
         response = await self._verbs[target.verb](call)
         if resource.deprecation:
@@ -196,12 +196,12 @@ class Objects:
         async def delete(stored: Stored) -> None:
             metadata = stored.object()["metadata"]
             namespace = metadata.get("namespace", "")
-            with contextlib.suppress(NotFound):  # someone else was faster
+            with contextlib.suppress(NotFound):  # another request deleted it first
                 await self._store.delete(
                     call.key, metadata["name"], namespace=namespace, how=how, write=write
                 )
 
-        # All at once, since deletions that wait together share one fsync.
+        # Concurrently, since deletions that wait together share one fsync.
         await asyncio.gather(*map(delete, listing.items))
         form = rendering.form_of(call.request)
         return Response(body=rendering.many(listing, call.resource, form, self._clock.now()))
@@ -221,9 +221,10 @@ class Objects:
     async def _pass_gate(
         self, call: Call, make: Callable[[Write], Awaitable[Stored]], write: Write
     ) -> None:
-        """A write of a role is looked at as what it would make of it: whole and well-formed.
+        """Checks a write of an RBAC object by a dry run: the gate sees the whole, valid result.
 
-        Nothing else is decided between the trial and the deed, since neither waits for anything.
+        In the embedded store nothing else is decided between the dry run and the write, since
+        neither waits before that; a kube-apiserver may accept another write in between.
         """
         if call.resource.group != "rbac.authorization.k8s.io":
             return
@@ -248,7 +249,7 @@ class Objects:
 
 
 def _is_allowed(call: Call) -> bool:
-    """Whether a verb makes sense where it is used."""
+    """Whether a verb is allowed on this target."""
     verb = call.target.verb
     if call.target.subresource:
         return verb in ("get", "update", "patch")
@@ -262,7 +263,7 @@ def _is_allowed(call: Call) -> bool:
 
 
 def _body(call: Call, write: Write) -> JsonObject:
-    """The object in a request; a key that stands in it twice is told, or refused."""
+    """The object in a request; a duplicate key is a warning, or is refused."""
     body = options.object_body(call.request)
     if write.field_validation == "Ignore" or not options.media_type(call.request).endswith("json"):
         return body

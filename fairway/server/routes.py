@@ -1,7 +1,7 @@
-"""Paths to what they mean.
+"""From paths to resources and verbs.
 
 `/apis/GROUP/VERSION/namespaces/NS/PLURAL/NAME/SUBRESOURCE` and its shorter forms name a resource;
-everything else is a plain path. The verb follows from the method and from what is named.
+everything else is a plain path. The verb follows from the method and from the path.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fairway.api.meta import GROUP
 from fairway.server.wire.exchange import Request
 
-# What stands behind a namespace's name is either one of these or a kind inside it.
+# What follows a namespace's name is either one of these or a kind inside the namespace.
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 _VERBS = {
@@ -23,7 +23,7 @@ _VERBS = {
     "DELETE": "delete",
 }
 _ON_MANY = {"get": "list", "delete": "deletecollection"}
-# Streams in both directions are opened by GET, and do more than read.
+# Two-way streams are opened by GET, and do more than read.
 OPENED = frozenset({("workloads", "exec"), ("workloads", "portforward"), ("clusters", "stream")})
 
 
@@ -39,8 +39,8 @@ class Target:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    rest: tuple[str, ...] = ()  # what stands behind a subresource
-    is_below: bool = False  # the path leads through a namespace
+    rest: tuple[str, ...] = ()  # what follows a subresource
+    is_below: bool = False  # the path is below a namespace
 
     @property
     def is_resource(self) -> bool:
@@ -48,11 +48,11 @@ class Target:
 
 
 def target_of(request: Request) -> Target:
-    """What a request names and wants."""
+    """The target of a request."""
     parts = request.path.strip("/").split("/")
     group, version, rest = "", "", []
     if "" in parts:
-        pass  # a name that was left out must not make the next one take its place
+        pass  # the part after an empty name must not take its place
     elif len(parts) >= 3 and parts[0] == "api":
         version, rest = parts[1], parts[2:]
     elif len(parts) >= 4 and parts[0] == "apis":
@@ -99,7 +99,7 @@ def _resource_target(
 
 
 def _verb(request: Request, name: str, *, is_watch: bool) -> str:
-    """The verb by the method alone: rights come first, and whether it makes sense comes later."""
+    """The verb by method and name alone: rights are checked first, and validity later."""
     verb = _VERBS.get(request.method, request.method.lower())
     if is_watch and request.method == "GET":
         return "watch"

@@ -1,4 +1,4 @@
-"""The scale subresource: one number of an object, seen the same way for every kind."""
+"""The scale subresource: the replica count of an object, in one form for every kind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_scale(resource: Resource, body: JsonObject) -> JsonObject:
 
 
 def write_scale(resource: Resource, scale: Any) -> Patch:
-    """The change of an object that a Scale asks for."""
+    """The patch of an object that a Scale asks for."""
     assert resource.scale is not None
     if not isinstance(scale, dict) or scale.get("kind", "Scale") != "Scale":
         raise BadRequest("the body of the request must be a Scale")

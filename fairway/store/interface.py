@@ -1,10 +1,10 @@
 """What a store promises.
 
-Objects cross this interface as `Stored`: the JSON text as it is kept, decoded on demand. A list or
-a watch of ten thousand objects then costs no decoding to whoever only passes them on.
+Objects cross this interface as `Stored`: the JSON text as it is stored, decoded on demand. So code
+that only passes on a list or a watch of ten thousand objects decodes nothing.
 
 Names follow Kubernetes: a resource is (group, version, plural); a version of an object is an opaque
-string that grows with every write; a write carries who made it.
+string that grows with every write; a write carries its user.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Stored:
-    """One object as it is kept: JSON text, decoded on demand."""
+    """One object as it is stored: JSON text, decoded on demand."""
 
     __slots__ = ("_raw",)
 
@@ -100,9 +100,9 @@ class WatchEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchFrom:
-    """Where a watch begins and how it talks.
+    """Where a watch begins, and its options.
 
-    `version` "" means from now, with the present objects first as ADDED; "0" the same; any other
+    `version` "" means from now, with the existing objects first as ADDED; "0" the same; any other
     means every change after that version, or Expired.
     """
 
@@ -123,11 +123,11 @@ class Write:
     warnings: list[str] = field(default_factory=list)  # filled by the store
 
     def warn(self, said: Iterable[str]) -> None:
-        """Keeps what a store has to say; the first so many, of one that is used again and again."""
+        """Adds warnings up to a limit, since a Write may be used again and again."""
         self.warnings.extend(islice(said, max(0, _WARNINGS_MOST - len(self.warnings))))
 
 
-BY_HUB = Write(manager="fairway-hub")  # what a hub itself needs, whoever uses it
+BY_HUB = Write(manager="fairway-hub")  # for the hub's own objects, not on behalf of a user
 
 
 PatchType = Literal["json", "merge", "strategic", "apply"]
@@ -144,7 +144,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """How to delete: preconditions, grace and what becomes of dependents."""
+    """How to delete: preconditions, grace period and what happens to dependents."""
 
     propagation: Literal["", "Background", "Foreground", "Orphan"] = ""
     uid: str = ""
@@ -161,7 +161,7 @@ class Watch(Protocol):
     def __aiter__(self) -> AsyncIterator[WatchEvent]: ...
 
     async def batch(self) -> list[WatchEvent]:
-        """All events that wait, at least one; an empty list once the watch is closed."""
+        """All queued events, at least one; an empty list once the watch is closed."""
         ...
 
     async def close(self) -> None: ...
@@ -221,5 +221,5 @@ class Store(Protocol):
         how: Deletion = PLAIN_DELETION,
         write: Write,
     ) -> tuple[Stored, bool]:
-        """Removes an object; false while finalizers or dependents still hold it."""
+        """Deletes an object; false while finalizers, dependents or a grace period keep it."""
         ...

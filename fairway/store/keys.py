@@ -1,4 +1,4 @@
-"""The resources that our own parts read and write, by one name each, in whichever room."""
+"""The resources that Fairway itself reads and writes, by one name each in all packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairway.store.interface import ResourceKey
 
 
 def resource_of(api_version: str, kind: str) -> ResourceKey:
-    """The resource of a native kind; every kind that we know has the plain plural."""
+    """The resource of a native kind; every known kind has a regular plural."""
     group, _, version = api_version.rpartition("/")
     return ResourceKey(group, version, f"{kind.lower()}s")
 

@@ -1,14 +1,14 @@
-"""Mirrors: the objects of a kind as the store has them, kept by a watch.
+"""Mirrors: local copies of the objects of a kind, kept current by a watch.
 
-A mirror lists once and then follows. A watch that ends is taken up where it stopped; one that is
-too old begins anew with a list, whose differences are told like events. Who follows is told the
-name and what is there now, never what happened: twice is harmless, and nothing hangs on an order.
+A mirror lists once and then watches. A watch that ends is resumed where it stopped; one that has
+expired starts again with a list, whose differences are delivered like events. A follower gets the
+name and the current object, never the event: a repeat is harmless, and nothing depends on order.
 
-One who follows and fails at an object is told of the next all the same: an object that somebody
-cannot read is set aside by them alone.
+A follower that fails at one object still gets the next: only that follower skips the object it
+cannot read.
 
-A mirror holds the JSON text of its objects, which is what the store holds as well; it is bounded by
-what the store admits.
+A mirror holds the JSON text of its objects, as the store does; it is bounded by what the store
+admits.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Follower = Callable[[Name, Stored | None], None]
 
 _log = logging.getLogger(__name__)
 
-_SLICE = 200  # objects that are told without a pause
+_SLICE = 200  # objects that are handled without a pause
 _BACK_OFF_SECONDS = 0.1
 _BACK_OFF_SECONDS_MAX = 10.0
-_SHORT_SECONDS = 1.0  # a watch that ends sooner has come to nothing
+_SHORT_SECONDS = 1.0  # a watch that ends sooner counts as failed
 
 
 class Mirror:
@@ -59,7 +59,7 @@ class Mirror:
         self.kind = kind
         self.followers: list[Follower] = []
         self.is_complete = asyncio.Event()  # the first list has been read
-        self.listed: list[Callable[[], None]] = []  # told after each list: all there is was read
+        self.listed: list[Callable[[], None]] = []  # called after each complete list
         self._store = store
         self._clock = clock
         self._selection = selection
@@ -67,7 +67,7 @@ class Mirror:
         self._versions: dict[Name, str] = {}
         self._version = ""
         self._open: Watch | None = None
-        self._asked: list[asyncio.Future[None]] = []  # who waits for a list that begins from now
+        self._asked: list[asyncio.Future[None]] = []  # callers waiting for a new list
 
     def get(self, name: Name) -> Stored | None:
         return self._objects.get(name)
@@ -82,8 +82,8 @@ class Mirror:
         return len(self._objects)
 
     async def run(self) -> None:
-        """Follows the store until cancelled."""
-        futile = 0  # tries in a row that came to nothing
+        """Mirrors the store until cancelled."""
+        futile = 0  # attempts in a row that failed
         while True:
             has_failed = False
             began = self._clock.monotonic()
@@ -99,21 +99,21 @@ class Mirror:
                 _log.warning("cannot follow %s, trying again: %s", self.kind.plural, fault)
             if self._clock.monotonic() - began >= _SHORT_SECONDS:
                 futile = 0
-            if (has_failed or futile) and not self._asked:  # one that ended is taken up at once
+            if (has_failed or futile) and not self._asked:  # a watch that ended is resumed at once
                 await self._clock.sleep(self._back_off(futile))
             futile += 1
 
     def _back_off(self, futile: int) -> float:
-        """Doubles; and is not the same for all, so that not all come back at once."""
+        """Exponential backoff with jitter by kind, so that mirrors do not retry at once."""
         seconds = min(_BACK_OFF_SECONDS * 2.0 ** min(futile, 16), _BACK_OFF_SECONDS_MAX)
         return seconds * (0.75 + crc32(f"{self.kind.plural} {futile}".encode()) % 1000 / 2000)
 
     async def refresh(self) -> None:
-        """Returns once it has read all that the store had when it was asked to, or more."""
+        """Returns once the mirror is at least as new as the store at the time of the call."""
         read: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked.append(read)
         if self._open is not None:
-            await _close(self._open)  # a watch may be behind, and would tell of the past
+            await _close(self._open)  # a watch may be behind
         await read
 
     async def _list(self) -> None:
@@ -122,7 +122,7 @@ class Mirror:
         result: set[Name] = set()
         for number, stored in enumerate(listing.items):
             if number % _SLICE == _SLICE - 1:
-                await asyncio.sleep(0)  # who else waits for the loop goes first
+                await asyncio.sleep(0)  # lets other tasks run
             name, version = _identity(stored)
             result.add(name)
             self._put(name, version, stored)
@@ -164,7 +164,7 @@ class Mirror:
 
     def _put(self, name: Name, version: str, stored: Stored) -> None:
         if self._versions.get(name) == version:
-            return  # told before
+            return  # already delivered
         self._objects[name] = stored
         self._versions[name] = version
         self._tell(name, stored)
@@ -190,7 +190,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 class _Head(msgspec.Struct):
-    """As much of an object as says which one it is."""
+    """The part of an object that identifies it."""
 
     metadata: _Metadata
 
@@ -204,12 +204,12 @@ def _identity(stored: Stored) -> tuple[Name, str]:
 
 
 def version_of(stored: Stored) -> str:
-    """The version of an object, without reading the rest of it."""
+    """The resource version of an object, without decoding the rest."""
     return _head(stored.raw).metadata.resource_version
 
 
 def is_newer(stored: Stored, other: Stored) -> bool:
-    """Whether one is a later version of an object than another; versions are numbers."""
+    """Whether an object is at a later version; versions that are not numbers only differ."""
     versions = [version_of(each) for each in (stored, other)]
     if all(each.isdecimal() for each in versions):
         return int(versions[0]) > int(versions[1])
@@ -222,7 +222,7 @@ async def _close(watch: Watch) -> None:
 
 
 async def refresh(mirrors: Sequence[Mirror]) -> None:
-    """Returns once every mirror has read what the store has by now."""
+    """Returns once every mirror is at least as new as the store is now."""
     async with asyncio.TaskGroup() as tasks:
         for mirror in mirrors:
             tasks.create_task(mirror.refresh())

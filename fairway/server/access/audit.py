@@ -1,10 +1,10 @@
-"""The audit log: one JSON line for each write, after it is answered.
+"""The audit log: one JSON line for each write, after the response.
 
-It says who did what to which object and how it ended; never what stood in the object, and never a
-token. Requests only put a line into a buffer. A task hands the buffer to a thread that writes it,
-so the disk never holds up the event loop. When the buffer is full, because the disk is slower than
-the hub, the request writes it itself and waits: lines are worth more than speed. Only a disk that
-refuses to be written makes lines get lost, and then the log says how many.
+A line says who did what to which object, and the result; never the content of the object, and never
+a token. Requests only append a line to a buffer. A task hands the buffer to a thread that writes
+it, so the disk does not block the event loop. When the buffer is full, because the disk is slower
+than the hub, the request writes the buffer itself and waits: lines matter more than speed. While
+the hub runs, lines are lost only when the disk refuses a write; the hub's log then says how many.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def entry(
     user_agent: str = "",
     dry_run: bool = False,
 ) -> Entry:
-    """The line of one request; what a client can write freely is cleaned of tokens."""
+    """The entry of one request; fields that a client chooses freely are redacted."""
     return Entry(
         time=micro_timestamp(now),
         request_id=redact(request_id),
@@ -88,13 +88,13 @@ def _line(entry: Entry) -> bytes:
     try:
         return _encode(entry) + b"\n"
     except UnicodeEncodeError:
-        # Bytes from a client that are no text become question marks.
+        # Bytes from a client that are not valid text become question marks.
         text = json.dumps(msgspec.to_builtins(entry), ensure_ascii=False)
         return text.encode(errors="replace") + b"\n"
 
 
 class RotatingFile:
-    """A file of lines that is set aside when it grows too large; so many old ones are kept."""
+    """A file of lines, rotated when it grows too large; at most `files_max` files are kept."""
 
     def __init__(self, path: Path, *, bytes_max: int, files_max: int) -> None:
         make_private_directory(path.parent)
@@ -105,7 +105,7 @@ class RotatingFile:
         self._open()
 
     def append(self, lines: list[bytes]) -> None:
-        """Writes lines, whole or not at all as far as the present file goes."""
+        """Writes lines; the lines for one file are written whole or not at all."""
         waiting: list[bytes] = []
         size = self._size
         for line in lines:
@@ -138,14 +138,14 @@ class RotatingFile:
             while content:
                 content = content[os.write(self._descriptor, content) :]
         except OSError:
-            # Half a line would spoil the next one.
+            # A partial line would corrupt the next one.
             os.ftruncate(self._descriptor, self._size)
             raise
         self._size = os.fstat(self._descriptor).st_size
 
     def _rotate(self) -> None:
         os.close(self._descriptor)
-        self._descriptor = -1  # should opening fail, the next write tries again
+        self._descriptor = -1  # if opening fails, the next write tries again
         for number in range(self._files_max - 1, 0, -1):
             older = self._number(number)
             newer = self._number(number - 1)
@@ -160,13 +160,13 @@ class RotatingFile:
 
 
 class AuditLog:
-    """Takes entries at once and writes them soon; all of them by the time it is closed."""
+    """Buffers entries and writes them soon; all of them by the time it is closed."""
 
     def __init__(
         self, path: Path, *, bytes_max: int = 64 * 1024 * 1024, files_max: int = 8
     ) -> None:
         self._file = RotatingFile(path, bytes_max=bytes_max, files_max=files_max)
-        self._lock = threading.Lock()  # over the file, and over taking lines out of the buffer
+        self._lock = threading.Lock()  # guards the file, and taking lines out of the buffer
         self._buffer: deque[bytes] = deque()
         self._wake: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
@@ -174,7 +174,7 @@ class AuditLog:
         self.lost_lines = 0
 
     def record(self, entry: Entry) -> None:
-        """Takes an entry. It is written soon after, or here and now when too many wait."""
+        """Buffers an entry. It is written soon after, or at once when the buffer is full."""
         if self._closed:
             self.lost_lines += 1
             _log.error("a request was answered after the audit log was closed")
@@ -186,14 +186,14 @@ class AuditLog:
             self._wake.set()
 
     def start(self) -> None:
-        """Begins to write in the background; without it, lines wait for `flush` or `close`."""
+        """Starts to write in the background; without it, lines wait for `flush` or `close`."""
         self._wake = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._write_on(), name="audit log")
 
     def flush(self) -> None:
-        """Writes what waits, in the order it came."""
+        """Writes the buffered lines, in their order."""
         with self._lock:
-            # Lines may be added at the other end meanwhile; they stay for the next time.
+            # Lines added at the other end meanwhile stay for the next flush.
             taken = [self._buffer.popleft() for _ in range(len(self._buffer))]
             if not taken:
                 return
@@ -223,5 +223,5 @@ class AuditLog:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            # A cancelled wait leaves the thread at work; `close` then waits for its lock.
+            # A cancelled wait leaves the thread running; `close` then waits for its lock.
             await asyncio.to_thread(self.flush)

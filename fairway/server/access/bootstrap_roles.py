@@ -1,20 +1,20 @@
 """The roles and bindings a hub starts with.
 
-The names and the meaning are Kubernetes': `view` reads what is no secret, `edit` changes what a
-tenant runs, `admin` also hands out rights within a namespace, `cluster-admin` may do anything. The
+Names and meanings are those of Kubernetes: `view` reads what is not secret, `edit` changes what a
+tenant runs, `admin` also grants rights within a namespace, `cluster-admin` may do anything. The
 first three are aggregated, so a role with the label `rbac.authorization.k8s.io/aggregate-to-view:
-"true"` widens `view` for everybody; `edit` includes `view`, and `admin` includes `edit`.
+"true"` widens `view` for every user of it; `edit` includes `view`, and `admin` includes `edit`.
 
-Workloads, placement policies and autoscalers belong to tenants. Fleets, clusters, reports,
-flavors, queues and kind rules belong to the platform, works to the hub: these are only read.
-Works carry the secrets that travel along, so they are not for `view`. What was decided lately, and
-the snapshot of everything, tell of all tenants: those are for `cluster-admin` alone.
+Workloads, placement policies, autoscalers and rollouts belong to tenants. Fleets, clusters,
+reports, flavors, queues and kind rules belong to the platform, works to the hub: these three roles
+only read them. Works carry the secrets of a workload, so `view` may not read them. Recent decisions
+and the snapshot of the hub show all tenants, so only `cluster-admin` may read them.
 
-`fairway-fleet-viewer` is for people of one team among others, beside `view` or more in a namespace
-of their own: they see the fleet, its queues and how full it is, and nothing of what others run.
+`fairway-fleet-viewer` is for members of one team, next to `view` or more in their own namespace:
+they see the fleet, its queues and its utilization, and nothing of what other teams run.
 
-A hub of a newer version brings what is missing of them at its start, and takes nothing away; an
-object whose annotation `rbac.authorization.kubernetes.io/autoupdate` is `"false"` stays as it is.
+A newer hub adds at its start what its roles and bindings lack, and removes nothing; an object whose
+annotation `rbac.authorization.kubernetes.io/autoupdate` is `"false"` is not changed.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _QUESTIONS = (
     "workloads/explain", "workloads/pods", "workloads/log", "workloads/traffic",
     "fleets/standing", "fleets/history", "fleets/timeline", "fleets/traffic",
 )  # fmt: skip
-_SHARED_KINDS = ("fleets", "clusters", "flavors", "queues")  # these name nobody's workloads
-_OWN_ACCESS = "fleets/access"  # answers each with what they may see
+_SHARED_KINDS = ("fleets", "clusters", "flavors", "queues")  # these name no workloads
+_OWN_ACCESS = "fleets/access"  # answers with what the caller may see
 _HEALTH = ("/healthz", "/livez", "/readyz", "/version", "/version/")
 _DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
 _REVIEWS = "authorization.k8s.io"
@@ -56,7 +56,7 @@ JsonObject = dict[str, Any]
 def bootstrap_objects() -> list[JsonObject]:
     """Every ClusterRole and ClusterRoleBinding of a fresh hub, roles first."""
     objects = [*_plain_roles(), *_aggregated_roles(), *_bindings()]
-    # Aggregated roles are stored with their rules, so that a first look at them is not empty.
+    # Aggregated roles are stored with their rules, so that they are not empty at first.
     written = {
         role["metadata"]["name"]: role for role in Authorizer(objects).unwritten_aggregations()
     }
@@ -69,14 +69,14 @@ def bootstrap_objects() -> list[JsonObject]:
 
 
 def complete(stored: JsonObject, wanted: JsonObject) -> JsonObject | None:
-    """A role or binding with what it lacks of the one that a hub starts with; None: nothing."""
+    """A role or binding completed with what it lacks of the built-in one; None: no change."""
     metadata = stored["metadata"]
     if (metadata.get("annotations") or {}).get(_AUTOUPDATE) == "false":
         return None
     changed = {**stored, "metadata": {**metadata}}
     for field in ("labels", "annotations"):
         changed["metadata"][field] = {**wanted["metadata"][field], **(metadata.get(field) or {})}
-    if "aggregationRule" in wanted:  # its rules are gathered
+    if "aggregationRule" in wanted:  # its rules are aggregated
         changed["aggregationRule"] = {
             "clusterRoleSelectors": _with_missing(
                 (stored.get("aggregationRule") or {}).get("clusterRoleSelectors"),
@@ -173,7 +173,7 @@ def _fleet_rules() -> list[JsonObject]:
 
 
 def _edit_rules() -> list[JsonObject]:
-    # To read a secret or to run in a pod is to act as what is inside it; so not for `view`.
+    # Reading a secret or running in a pod gives its identity, so `view` may do neither.
     inside = ("pods/attach", "pods/exec", "pods/portforward", "pods/proxy", "services/proxy")
     core = ("configmaps", "persistentvolumeclaims", "pods", "secrets", "serviceaccounts")
     apps = ("deployments", "deployments/scale", "statefulsets", "statefulsets/scale")

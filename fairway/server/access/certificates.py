@@ -1,9 +1,9 @@
 """TLS for the server.
 
-On loopback nobody else can listen, so plain HTTP will do. On any other address the server speaks
-TLS: with a certificate given by the operator, or with one made here, signed by an authority that is
-made once and kept, so that clients need to learn it only once. A made certificate is renewed a
-month before it ends, and when the hub gets another name.
+On loopback no other machine can listen in, so plain HTTP suffices. On any other address the server
+uses TLS: with the operator's certificate, or with one generated here and signed by an authority
+that is generated once and kept, so that clients need to learn it only once. A generated certificate
+is renewed 30 days before it expires, and when the hub gets another name.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _log = logging.getLogger(__name__)
 _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVING_LIFE = timedelta(days=365)
 _RENEW_BEFORE = timedelta(days=30)
-# Clocks differ; a certificate made this minute must hold on a machine that is behind.
+# Clocks differ; a new certificate must be valid on a machine whose clock is behind.
 _SKEW = timedelta(minutes=5)
 
-REPLICA = "replica.fairway.internal"  # what every replica is called by the others
+REPLICA = "replica.fairway.internal"  # the name of every replica for the others
 _Made = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingFiles:
-    """Where the server's certificate and key are, and the authority clients should trust."""
+    """The files of the server's certificate and key, and the authority clients should trust."""
 
     certificate: Path
     key: Path
@@ -48,7 +48,7 @@ class ServingFiles:
 
 
 def needs_tls(address: str) -> bool:
-    """Whether listening on an address lets other machines in."""
+    """Whether other machines can reach a server that listens on an address."""
     if address == "localhost":
         return False
     try:
@@ -58,9 +58,9 @@ def needs_tls(address: str) -> bool:
 
 
 def read_certificate(certificate: Path, key: Path, authority: Path | None = None) -> ServingFiles:
-    """The operator's own certificate; faults are found here, before anybody connects."""
+    """The operator's own certificate. A key that every user may read is logged as a warning."""
     if stat.S_IMODE(key.stat().st_mode) & stat.S_IRWXO:
-        # Mounted secrets often have such modes, so this is the operator's to decide.
+        # Mounted secrets often have such modes, so the operator decides.
         _log.warning("everybody on this machine may read the private key %s", key)
     result = authority.read_bytes() if authority else None
     return ServingFiles(certificate=certificate, key=key, authority=result)
@@ -69,7 +69,7 @@ def read_certificate(certificate: Path, key: Path, authority: Path | None = None
 def generate_certificate(
     directory: Path, hosts: Iterable[str], *, clock: Clock | None = None
 ) -> ServingFiles:
-    """A certificate for these host names and addresses, kept in DIR/tls and renewed when due."""
+    """A certificate for host names and addresses, kept in DIR/tls and renewed when due."""
     now = datetime.fromtimestamp((clock or SystemClock()).now(), UTC)
     folder = directory / "tls"
     names = tuple(sorted({"localhost", "127.0.0.1", "::1", *hosts}))
@@ -80,7 +80,7 @@ def generate_certificate(
 def replica(directory: Path, *, clock: Clock | None = None) -> ServingFiles:
     """A certificate by which one replica of a hub knows another, at either end of a connection.
 
-    Its name is one that no certificate for clients bears, and those are good for serving only.
+    No certificate that clients see has its name, and those are valid for serving only.
     """
     now = datetime.fromtimestamp((clock or SystemClock()).now(), UTC)
     folder = directory / "tls"
@@ -88,7 +88,7 @@ def replica(directory: Path, *, clock: Clock | None = None) -> ServingFiles:
 
 
 def _authority(folder: Path, now: datetime) -> _Made:
-    """The one that was made before, until it ends."""
+    """The authority that is kept, or a new one when that is due for renewal."""
     result = _load(folder, "ca")
     if result is None or _is_due(result[0], now):
         result = _make_authority(now)
@@ -99,7 +99,7 @@ def _authority(folder: Path, now: datetime) -> _Made:
 def _under(
     authority: _Made, folder: Path, name: str, names: tuple[str, ...], now: datetime
 ) -> ServingFiles:
-    """A certificate of an authority, made anew when that is due."""
+    """A certificate signed by an authority, renewed when due."""
     result = _load(folder, name)
     if result is None or not _serves(result[0], authority[0], names, now):
         _keep(folder, name, _make_serving(authority, names, now))
@@ -111,7 +111,7 @@ def _under(
 
 
 def replica_context(files: ServingFiles) -> ssl.SSLContext:
-    """How a replica speaks TLS with others; who shows no certificate of theirs is refused."""
+    """The TLS context of a replica; a peer without a certificate of the authority is refused."""
     context = server_context(files)
     assert files.authority is not None, "replicas share one"
     context.load_verify_locations(cadata=files.authority.decode())
@@ -120,7 +120,7 @@ def replica_context(files: ServingFiles) -> ssl.SSLContext:
 
 
 def server_context(files: ServingFiles) -> ssl.SSLContext:
-    """How the server speaks TLS."""
+    """The server's TLS context."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -129,7 +129,7 @@ def server_context(files: ServingFiles) -> ssl.SSLContext:
 
 
 def reload(context: ssl.SSLContext, files: ServingFiles) -> None:
-    """Takes renewed files into use; connections that exist keep what they have."""
+    """Loads renewed files; existing connections keep the old certificate."""
     try:
         context.load_cert_chain(files.certificate, files.key)
     except (OSError, ssl.SSLError) as error:
@@ -172,7 +172,7 @@ def _serves(
     names: tuple[str, ...],
     now: datetime,
 ) -> bool:
-    """Whether a certificate can go on serving: in time, for these names, by this authority."""
+    """Whether a certificate can stay: not due, for these names, signed by this authority."""
     if _is_due(certificate, now) or certificate.issuer != authority.subject:
         return False
     try:

@@ -1,9 +1,9 @@
-"""What a caller may know of others, by their rights; `api/discretion` says what is made of it.
+"""What a caller may see of other tenants, by its rights; `api/discretion` applies it.
 
-Some kinds tell of everybody and are needed by everybody. Of these there is a right to a part, which
-is written like one to a subresource: `clusterreports/nodes` lets somebody get, list and watch
-reports, in which works of others have no name (`report_parts`). Who may read the kind sees it
-whole. A kube-apiserver that keeps the objects of a hub knows no such part, and refuses.
+Some kinds show all tenants, and all tenants need them. For these there is a right to a part,
+written like a right to a subresource: `clusterreports/nodes` lets a caller get, list and watch
+reports in which works of other tenants have no name (`report_parts`). A caller that may read the
+kind sees it whole. A kube-apiserver that stores a hub's objects knows no such part, and refuses.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _encode = msgspec.json.Encoder().encode
 def may_look(authorizer: Authorizer, identity: Identity, *, within: str = "") -> MayLook:
     """Whether a caller may list the workloads of a namespace.
 
-    `within` is a namespace in which the caller was let in already, by the right of the question.
+    `within` is a namespace in which the right to the question has already admitted the caller.
     """
 
     def lists(namespace: str) -> bool:
@@ -48,10 +48,10 @@ def may_look(authorizer: Authorizer, identity: Identity, *, within: str = "") ->
 
 
 def access_of(authorizer: Authorizer, identity: Identity) -> JsonObject:
-    """What a caller may see, for a page that would rather not ask what is refused.
+    """What a caller may see, so that the page sends no requests that would be refused.
 
-    `namespaces` are those whose workloads they may list, unless they may list `all`; `rules` are
-    what they hold over all namespaces and in none.
+    `namespaces` are those whose workloads the caller may list, unless it may list `all`; `rules`
+    are those that it holds cluster-wide.
     """
     may = may_look(authorizer, identity)
     is_all = may is everywhere
@@ -75,7 +75,7 @@ def _listing(identity: Identity, namespace: str) -> Attributes:
 
 
 def part_of(wanted: Attributes) -> Attributes | None:
-    """The right to a part of what is wanted; None: there is no such part."""
+    """The attributes of a request for a part of what is wanted; None: there is no such part."""
     part = _PARTS.get((wanted.group, wanted.resource))
     if part is None or wanted.subresource or wanted.verb not in _READ:
         return None
@@ -83,7 +83,7 @@ def part_of(wanted: Attributes) -> Attributes | None:
 
 
 class PartsShown:
-    """Objects as those may see them who have a right to a part."""
+    """Objects as a caller with a right to only a part may see them."""
 
     def __init__(self, store: Store, authorizer: Authorizer) -> None:
         self._store = store
@@ -98,8 +98,11 @@ class PartsShown:
         return lambda stored: Stored(_encode(nodes_alone(stored.object(), may, alias)))
 
     async def _secret(self) -> bytes:
-        """What all replicas of a hub know, now and after a restart, and no tenant: a watch that
-        goes on at another must find works under the same words."""
+        """A secret that all replicas of a hub share, also after a restart, and no tenant knows.
+
+        A watch that resumes at another replica must find works under the same aliases. The secret
+        is random if the system namespace cannot be read.
+        """
         try:
             result = (await self._store.get(NAMESPACES, _SYSTEM)).object()
         except ApiError:

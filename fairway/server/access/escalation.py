@@ -1,10 +1,10 @@
-"""Nobody hands out a right that they do not hold.
+"""No user grants a right that they do not hold.
 
-Whoever writes a role must hold every right in it, or the verb `escalate` on roles; whoever writes a
-binding must hold every right of the role it names, or the verb `bind` on that role. A role that
-gathers others by labels may come to hold anything, so it takes every right there is.
+To write a role, a user must hold every right in it, or the verb `escalate` on roles. To write a
+binding, a user must hold every right of the role it names, or the verb `bind` on that role. A role
+that aggregates others by labels may come to hold anything, so writing it takes every right.
 
-These checks come after the usual one, on the object as it would be stored.
+These checks follow the usual authorization, on the object as it would be stored.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def confirm(
     """Raises Forbidden when writing `new` would grant what the writer does not hold.
 
     `request_name` is the name in the request's path: "" when an object is posted to a collection.
-    Objects of other kinds than the four of RBAC pass.
+    Objects of kinds other than the four of RBAC pass.
     """
     kind = new.get("kind", "")
     if kind not in _PLURALS or MASTERS in identity.groups:
@@ -112,7 +112,7 @@ def _confirm_binding(
         return
     rules = authorizer.rules_of_role(role_kind, role_name, namespace)
     if rules is None:
-        # Kubernetes names the binding's kind here, with the role's name; so do we.
+        # Like Kubernetes: the binding's kind, with the role's name.
         kind = _PLURALS[new["kind"]]
         details = {"name": role_name, "group": GROUP, "kind": kind}
         raise NotFound(f"{kind}.{GROUP} {quote(role_name)} not found", details=details)
@@ -124,7 +124,7 @@ def _confirm_binding(
 def _escalation(
     authorizer: Authorizer, identity: Identity, namespace: str, rules: Sequence[Rule]
 ) -> str:
-    """What granting these rules would give beyond what is held, as a sentence; or ""."""
+    """The rights in these rules that the identity does not hold, as a sentence; or ""."""
     missing = uncovered_rules(authorizer.rules_for(identity, namespace), rules)
     if not missing:
         return ""
@@ -136,7 +136,7 @@ def _escalation(
 
 
 def _only_collection_fields_differ(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Whether only owner references and finalizers change: what garbage collection must write."""
+    """Whether only owner references and finalizers change, which garbage collection writes."""
     return _without_collection_fields(new) == _without_collection_fields(old)
 
 

@@ -1,8 +1,8 @@
 """Who makes a request.
 
-Every request carries an identity: a user name, its groups, and whatever else the one who vouched
-for it said. Names that begin with `system:` are Kubernetes' own, so that its role bindings work
-here unchanged. An identity holds no token: it can be shown and logged.
+Every request has an identity: a user name, its groups, and whatever extra the authenticator added.
+Names that begin with `system:` are those of Kubernetes, so that its role bindings work here
+unchanged. An identity holds no token: it can be shown and logged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A user, as roles are bound to one."""
+    """A user, to which roles can be bound."""
 
     user: str
     uid: str = ""
@@ -46,7 +46,7 @@ ANONYMOUS = Identity(user=ANONYMOUS_USER, groups=(UNAUTHENTICATED,))
 def authenticated_identity(
     user: str, *, uid: str = "", groups: Iterable[str] = (), extra: Mapping[str, Any] | None = None
 ) -> Identity:
-    """An identity somebody vouched for: it is in the group of all such."""
+    """An authenticated identity: it is in the group `system:authenticated`."""
     named = tuple(dict.fromkeys(group for group in groups if group))
     if AUTHENTICATED not in named:
         named = (*named, AUTHENTICATED)

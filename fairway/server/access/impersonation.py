@@ -1,8 +1,8 @@
-"""Acting as somebody else, by the headers `Impersonate-User`, `-Group`, `-Uid` and `-Extra-*`.
+"""Impersonation, by the headers `Impersonate-User`, `-Group`, `-Uid` and `-Extra-*`.
 
-Each name in the headers is a right of its own: who may impersonate a user may not for that reason
-join a group. The rights are asked of the one who sends the request; afterwards the request counts
-as the other's, and the audit log names both.
+Each name in the headers needs a right of its own: the right to impersonate a user is no right to
+join a group. The sender of the request must hold these rights; afterwards the request counts as the
+impersonated user's, and the audit log names both.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def impersonate(
     headers: Iterable[tuple[str, str]],
     authorize: Callable[[Attributes], Decision],
 ) -> Identity:
-    """The identity a request acts as: its own without such headers, else the one they name."""
+    """The identity a request acts as: the sender's, or the one that the headers name."""
     wanted: dict[str, list[str]] = {}
     for header, value in headers:
         if header[:12].lower() == _PREFIX:
-            # Header bytes that are no text would spoil every log and answer they appear in.
+            # Header bytes that are not text would corrupt every log and response with them.
             text = value.encode(errors="surrogateescape").decode(errors="replace")
             wanted.setdefault(header[12:].lower(), []).append(text)
     if not wanted:
@@ -63,7 +63,7 @@ def impersonate(
 def _rights(
     identity: Identity, user: str, groups: list[str], uid: str, extra: dict[str, tuple[str, ...]]
 ) -> list[Attributes]:
-    """Every right that the impersonation takes, each asked of the one who sends the request."""
+    """Every right that the sender of the request needs for the impersonation."""
 
     def right(
         resource: str, name: str, *, namespace: str = "", group: str = "", subresource: str = ""
@@ -97,7 +97,10 @@ def _rights(
 
 
 def _groups(user: str, given: list[str]) -> tuple[str, ...]:
-    """The groups asked for, else those that follow from the name; always one of the two of all."""
+    """The groups asked for, else those of a service account.
+
+    One of `system:authenticated` and `system:unauthenticated` is always among them.
+    """
     account = split_service_account(user)
     groups = tuple(given) or (service_account_groups(account[0]) if account else ())
     if user == ANONYMOUS_USER:

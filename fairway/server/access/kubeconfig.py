@@ -1,7 +1,7 @@
-"""The kubeconfig a hub leaves beside its data, so that `kubectl` and `fairway` find it at once.
+"""The kubeconfig a hub writes into its data folder, for `kubectl` and `fairway`.
 
-It holds the admin token, so its mode is 0600, and it is replaced whole: a client that reads it
-while a hub starts sees the old one or the new one.
+It holds the admin token, so its mode is 0600. It is replaced atomically: a client that reads it
+while a hub starts sees the old file or the new one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CONTEXT = "fairway"
 
 
 def write(directory: Path, *, server: str, token: str, authority: bytes | None = None) -> Path:
-    """Writes DIR/kubeconfig for the admin; `authority` is the PEM of who signed the server."""
+    """Writes DIR/kubeconfig for the admin; `authority` is the PEM of the server's authority."""
     cluster = {"server": server}
     if authority:
         cluster["certificate-authority-data"] = base64.b64encode(authority).decode()

@@ -1,7 +1,7 @@
 """Files that hold secrets: written whole, with mode 0600, and refused when others can read them.
 
-A file is written beside its place and renamed into it, so that a reader or a crash never meets half
-of one. The mode is given when the file is made, not afterwards: at no moment can others open it.
+A file is written under another name and renamed, so that a reader or a crash never sees half of
+one. The mode is set when the file is created, not afterwards: at no time can others open it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def read_private(path: Path) -> bytes:
-    """The content of a file that nobody but its owner may read."""
+    """The content of a file; raises RefusedFile when users other than its owner have access."""
     with path.open("rb") as file:
         mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
         if mode & _OTHERS:
@@ -48,12 +48,12 @@ def read_private(path: Path) -> bytes:
 
 
 def make_private_directory(path: Path) -> None:
-    """Makes a folder that only its owner may enter; one that exists is left as it is."""
+    """Makes a folder that only its owner may enter; an existing one is left unchanged."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _make_durable(folder: Path) -> None:
-    """Waits until the names in a folder are on disk."""
+    """Makes the names in a folder durable by fsync."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

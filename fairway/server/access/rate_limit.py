@@ -1,24 +1,24 @@
-"""How often one may come: so many at once, then one after another."""
+"""Rate limit by source: a burst, then a steady rate."""
 
 from __future__ import annotations
 
 from fairway.api.errors import TooManyRequests
 from fairway.clock import Clock
 
-_AT_ONCE = 100  # a whole company may come from one address, that of a proxy
+_AT_ONCE = 100  # a whole company may share the address of a proxy
 _PER_SECOND = 5.0
 _SOURCES_MOST = 4_096
 
 
 class Turnstile:
-    """Counts by where requests come from; whoever came longest ago is forgotten first."""
+    """A token bucket for each source; the source seen longest ago is forgotten first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._left: dict[str, tuple[float, float]] = {}  # how many are left, and since when
+        self._left: dict[str, tuple[float, float]] = {}  # tokens left, and when that was
 
     def enter(self, source: str) -> None:
-        """TooManyRequests for one who comes too often."""
+        """Raises TooManyRequests for a source over its limit."""
         now = self._clock.monotonic()
         left, since = self._left.pop(source, (float(_AT_ONCE), now))
         left = min(_AT_ONCE, left + (now - since) * _PER_SECOND)

@@ -1,12 +1,12 @@
 """Decides by Kubernetes' RBAC objects whether a request may be made.
 
-The authorizer keeps every Role, ClusterRole and binding, as watch events bring them. Bindings are
-indexed by subject, so a decision looks only at what the user and its groups hold; the rules of one
-user in one namespace are indexed by resource; and decisions are remembered. Any change of any RBAC
-object forgets all of that. Rights only add up: nothing in RBAC takes one away.
+The authorizer keeps every Role, ClusterRole and binding, from watch events. Bindings are indexed by
+subject, so a decision looks only at what the user and its groups hold; the rules of one user in one
+namespace are indexed by resource; and decisions are cached. Any change of any RBAC object drops the
+cached rules and decisions. Rights only add up: nothing in RBAC takes one away.
 
 ClusterRoles with an aggregation rule hold the rules of all roles their selectors match. They are
-put together here, so a new role counts at once; `unwritten_aggregations` tells what a controller
+aggregated here, so a new role counts at once; `unwritten_aggregations` returns what a controller
 should write back for people to see.
 """
 
@@ -30,7 +30,7 @@ _HARMLESS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a request is allowed, and by what."""
+    """Whether a request is allowed, and why."""
 
     allowed: bool
     reason: str = ""
@@ -112,12 +112,12 @@ class Authorizer:
             self.upsert(object_)
 
     def upsert(self, raw: Mapping[str, Any]) -> None:
-        """Takes a Role, ClusterRole, RoleBinding or ClusterRoleBinding, new or changed."""
+        """Adds or replaces a Role, ClusterRole, RoleBinding or ClusterRoleBinding."""
         metadata = _mapping(raw.get("metadata"))
         is_local = raw.get("kind") in ("Role", "RoleBinding")
         namespace = str(metadata.get("namespace") or "") if is_local else ""
         if is_local and not namespace:
-            # Kept under no namespace, it would grant its rights in all of them.
+            # Stored without a namespace, it would grant its rights in all of them.
             raise ValueError(f"a {raw.get('kind')} without a namespace")
         key = (namespace, str(metadata.get("name") or ""))
         match raw.get("kind"):
@@ -131,7 +131,7 @@ class Authorizer:
         self._forget()
 
     def remove(self, kind: str, name: str, namespace: str = "") -> None:
-        """Takes an object away; one that is not there is no fault."""
+        """Removes an object; a missing one is no error."""
         if (kind in ("Role", "RoleBinding")) != bool(namespace):
             return
         if kind in ("RoleBinding", "ClusterRoleBinding"):
@@ -154,12 +154,12 @@ class Authorizer:
         return decision
 
     def rules_for(self, identity: Identity, namespace: str) -> tuple[Rule, ...]:
-        """Every rule an identity holds in a namespace, and in all of them."""
+        """Every rule an identity holds in a namespace or cluster-wide."""
         held = self._hold(identity.user, identity.groups, namespace)
         return tuple(rule for _, rule in held.rules)
 
     def namespaces_of(self, identity: Identity) -> list[str]:
-        """The namespaces in which something is bound to an identity or to one of its groups."""
+        """The namespaces with a binding of an identity or of one of its groups."""
         subjects = (("User", identity.user), *(("Group", group) for group in identity.groups))
         places = (
             place for subject in subjects for place in self._bindings_by_subject.get(subject, ())
@@ -236,7 +236,7 @@ class Authorizer:
                 self._bindings_by_subject.pop((kind, name), None)
 
     def _aggregate(self, start: tuple[str, str]) -> tuple[Rule, ...]:
-        """A role's own rules, or those of all roles its selectors reach, each role once."""
+        """A role's own rules, or those of all roles its selectors match, each role once."""
         rules: dict[Rule, None] = {}
         seen = {start}
 
@@ -260,7 +260,7 @@ class Authorizer:
 
 
 def forbidden(wanted: Attributes, reason: str = "") -> Forbidden:
-    """The refusal of a request: it says what was asked, and nothing of what exists."""
+    """The Forbidden error of a request: it says what was asked, and not what exists."""
     user = f"User {quote(wanted.user)} cannot {wanted.verb}"
     if wanted.path:
         said = f"{user} path {quote(wanted.path)}"
@@ -318,7 +318,7 @@ def _binding(raw: Mapping[str, Any], namespace: str, name: str) -> _Binding:
         if kind in ("User", "Group"):
             subjects.append((kind, of, f"{kind} {quote(of)}"))
         elif kind == "ServiceAccount":
-            # Without a namespace of its own, the account is one of the binding's namespace.
+            # A subject without a namespace is in the binding's namespace.
             home = str(subject.get("namespace") or namespace)
             if home:
                 described = f"{kind} {quote(f'{of}/{home}')}"

@@ -1,8 +1,8 @@
 """One rule of a role: what it allows, and what it covers of another rule.
 
-Allowing and covering differ. Allowing is asked of one request; covering is asked when somebody
-grants a rule to others: every single right in it must lie inside a rule the granter holds. To
-decide that, a rule is broken into rights of one verb, one resource and one name each.
+Allowing and covering differ. A rule allows a request. Covering matters when a user grants a rule to
+others: every single right in it must lie inside a rule that the user holds. To decide that, a rule
+is split into rights of one verb, one resource and one name each.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def combined(self) -> str:
-        """The resource as rules write it: with its subresource, if any."""
+        """The resource as in rules: with its subresource, if any."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
@@ -95,7 +95,7 @@ class Rule:
         return bool(slash) and f"*/{subresource}" in self.resources
 
     def rights(self) -> Iterator[Rule]:
-        """The rule broken into rights of one verb on one thing each."""
+        """The rule split into rights of one verb on one thing each."""
         for group in self.groups:
             for resource in self.resources:
                 for verb in self.verbs:
@@ -124,18 +124,18 @@ class Rule:
 
 
 def uncovered_rules(held: Sequence[Rule], granted: Iterable[Rule]) -> list[Rule]:
-    """The rights in `granted` that no rule of `held` covers, each alone."""
+    """The single rights in `granted` that no rule of `held` covers."""
     rights = (right for rule in granted for right in rule.rights())
     return [right for right in rights if not any(rule.covers(right) for rule in held)]
 
 
 def compact(rights: Iterable[Rule]) -> list[Rule]:
-    """Rights on the same thing joined into one rule with all their verbs, to be read by people."""
+    """Rights on the same thing joined into one rule with all their verbs, for people to read."""
     verbs_by_thing: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     paths: list[Rule] = []
     for right in rights:
         if right.urls:
-            # Kubernetes shows each right on a path by itself, and so do we.
+            # Like Kubernetes, each right on a path is shown by itself.
             paths.append(right)
             continue
         verbs = verbs_by_thing.setdefault((right.groups, right.resources, right.names), [])
@@ -150,7 +150,7 @@ def compact(rights: Iterable[Rule]) -> list[Rule]:
 def quote(text: str) -> str:
     try:
         return msgspec.json.encode(text).decode()
-    except UnicodeEncodeError:  # bytes from a client that are no text
+    except UnicodeEncodeError:  # bytes from a client that are not text
         return msgspec.json.encode(text.encode(errors="replace").decode()).decode()
 
 

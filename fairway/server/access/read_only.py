@@ -1,8 +1,8 @@
-"""Sign-ins that are for looking only: what they may ask, and the mark by which they are known.
+"""Read-only sign-ins: what they may request, and the mark that identifies them.
 
-Such a sign-in may read and ask, whatever rights its user has. It may not read secrets, nor
-works, with which secrets travel, since what stands there could be used to change something
-elsewhere; nor open a stream into a pod.
+Such a sign-in may only read and ask questions, whatever rights its user has. It may not read
+secrets, nor works, which carry secrets, since a secret could be used to change something elsewhere;
+nor open a stream into a pod.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _QUESTIONS = frozenset(
 
 
 def mark_read_only(identity: Identity) -> Identity:
-    """The same user, for looking only."""
+    """The same user, marked read-only."""
     return replace(identity, extra={**identity.extra, MARK: ("true",)})
 
 
@@ -39,7 +39,7 @@ def is_marked(identity: Identity) -> bool:
 
 
 def confirm(target: Target) -> None:
-    """Forbidden for what is more than looking."""
+    """Raises Forbidden for anything but reads and questions."""
     if not _is_looking(target):
         raise Forbidden(
             "this sign-in is for looking only: nothing can be changed with it", details={}

@@ -1,8 +1,8 @@
-"""Takes secrets out of text before it is written anywhere.
+"""Removes secrets from text before it is written anywhere.
 
-Three shapes are known: what follows `Bearer`, query parameters whose name says token, password or
-secret, and JSON web tokens wherever they stand. Tokens should never come near a log; this is the
-net below.
+Four forms are known: what follows `Bearer` or `Basic`, query parameters whose name contains token,
+password, secret or API key, bearer tokens in a WebSocket subprotocol, and JSON web tokens anywhere.
+Tokens should never get near a log; this is the safety net.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 HIDDEN = "[hidden]"
-# Nearly every text is without any of these, and finding that out costs one search.
+# Nearly every text has none of these, and one search finds that out.
 _HINT = re.compile(r"(?i)bearer|basic|token|password|secret|key|eyJ")
 _BEARER = re.compile(r"(\b(?:[Bb]earer|BEARER|Basic)(?:[\s:=+]|%20)+)[\w.~+/=-]{6,}")
 _PARAMETER = re.compile(

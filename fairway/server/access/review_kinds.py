@@ -1,4 +1,4 @@
-"""Kinds that are answered and forgotten: reviews of access and identity, requests for tokens."""
+"""Kinds that are answered and never stored: reviews of access and identity, token requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Reviewer:
         return is_token or not call.resource.is_stored
 
     async def answer(self, call: Call) -> Response:
-        # The right was asked for the verb; another one must not do the same.
+        # The right was checked for this verb; another verb must not have the same effect.
         if call.target.verb != "create":
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource", details={}
@@ -71,7 +71,7 @@ class Reviewer:
         identities = self.authenticator.authenticate_for(token, audiences)
         if identities is None and self.id_tokens is not None and self.id_tokens.is_ours(token):
             identity = await self.id_tokens.identity(token)
-            # It says which client it is for, and nothing of audiences in the sense of reviews.
+            # An ID token names its client, and no audiences in the sense of reviews.
             common = self.authenticator.own_audiences(audiences)
             identities = (identity, common) if identity is not None and common else None
         return reviews.token_review(body, identities)

@@ -54,14 +54,14 @@ class _TokenSpec(msgspec.Struct):
 def self_subject_access_review(
     review: JsonObject, identity: Identity, authorizer: Authorizer
 ) -> JsonObject:
-    """May I?"""
+    """Whether the caller may do something."""
     spec = _spec(review, _AccessSpec)
     _refuse("SelfSubjectAccessReview", _attribute_faults(spec))
     return _answer(review, spec, identity, authorizer)
 
 
 def subject_access_review(review: JsonObject, authorizer: Authorizer) -> JsonObject:
-    """May they?"""
+    """Whether a subject may do something."""
     spec = _spec(review, _AccessSpec)
     _refuse("SubjectAccessReview", [*_attribute_faults(spec), *_subject_faults(spec)])
     return _answer(review, spec, _subject(spec), authorizer)
@@ -70,7 +70,7 @@ def subject_access_review(review: JsonObject, authorizer: Authorizer) -> JsonObj
 def local_subject_access_review(
     review: JsonObject, namespace: str, authorizer: Authorizer
 ) -> JsonObject:
-    """May they, in this namespace?"""
+    """Whether a subject may do something in this namespace."""
     spec = _spec(review, _AccessSpec)
     faults = [*_attribute_faults(spec), *_subject_faults(spec)]
     resource, path = spec.resource_attributes, spec.non_resource_attributes
@@ -87,7 +87,7 @@ def local_subject_access_review(
 def self_subject_rules_review(
     review: JsonObject, identity: Identity, authorizer: Authorizer
 ) -> JsonObject:
-    """What may I do in this namespace?"""
+    """What the caller may do in a namespace."""
     namespace = _spec(review, _RulesSpec).namespace
     if not namespace:
         raise BadRequest("no namespace on request")
@@ -101,12 +101,12 @@ def self_subject_rules_review(
 
 
 def self_subject_review(review: JsonObject, identity: Identity) -> JsonObject:
-    """Who am I?"""
+    """The identity of the caller."""
     return {**review, "status": {"userInfo": identity.user_info()}}
 
 
 def token_of(review: JsonObject) -> tuple[str, tuple[str, ...]]:
-    """The token that is asked about, and for which audiences."""
+    """The token under review, and the audiences to check it for."""
     spec = _spec(review, _TokenSpec)
     if not spec.token:
         raise BadRequest("token is required for TokenReview in authentication")
@@ -116,7 +116,7 @@ def token_of(review: JsonObject) -> tuple[str, tuple[str, ...]]:
 def token_review(
     review: JsonObject, identities: tuple[Identity, tuple[str, ...]] | None
 ) -> JsonObject:
-    """Whose token is this? The answer does not repeat the token."""
+    """The identity of a token. The response does not repeat the token."""
     spec = _spec(review, _TokenSpec)
     status: JsonObject = {"user": {}}
     if identities is not None:
@@ -144,14 +144,14 @@ def _attributes(spec: _AccessSpec, identity: Identity) -> Attributes:
     user, groups = identity.user, identity.groups
     path = spec.non_resource_attributes
     if path is not None:
-        # "*" as a path matches what an empty one would: the rule for all paths, and no other.
+        # "*" as a path matches what an empty path would: only the rule for all paths.
         return Attributes(user=user, groups=groups, verb=path.verb, path=path.path or "*")
     asked = spec.resource_attributes or _ResourceAttributes()
     return Attributes(user=user, groups=groups, **msgspec.structs.asdict(asked))
 
 
 def _subject(spec: _AccessSpec) -> Identity:
-    # The groups are taken as given: who asks says which groups the subject is in.
+    # The groups are taken as given: the caller says which groups the subject is in.
     return Identity(user=spec.user or "", uid=spec.uid or "", groups=tuple(spec.groups or ()))
 
 
@@ -173,7 +173,7 @@ def _subject_faults(spec: _AccessSpec) -> list[FieldError]:
 
 
 def _part(rule: Rule, half: str) -> JsonObject:
-    """One half of a rule: that on resources, or that on paths."""
+    """The part of a rule on resources, or the part on paths."""
     keys = {
         "resources": ("verbs", "apiGroups", "resources", "resourceNames"),
         "nonResourceURLs": ("verbs", "nonResourceURLs"),

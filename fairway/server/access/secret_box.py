@@ -1,10 +1,10 @@
-"""What the hub alone can open.
+"""Sealed values, which only the hub can open.
 
-Two things leave the hub sealed. A token for looking only holds the token that somebody signed in
-with: the browser has the sealed one alone, so nothing in the browser can be used to change
-anything, at this hub or elsewhere. And what renews a sign-in lies in a cookie that no script can
-read, bound to the tab that it was made for. Sealed is: encrypted and authenticated, by a key that
-is derived from a secret of the hub; its replicas share that secret where they share an authority.
+Two things leave the hub sealed. A look-only token holds the token that a person signed in with: the
+browser has only the sealed one, so nothing in the browser can be used to change anything, at this
+hub or elsewhere. The refresh token of a sign-in is in a cookie that no script can read, bound to
+the tab that it was made for. Sealed means encrypted and authenticated, with a key derived from a
+secret of the hub; replicas share that secret where they share an authority.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from fairway.server.access.private_files import read_private, write_private
 
-LOOK_ONLY = "look-only."  # what such a token begins with; no other token does
+LOOK_ONLY = "look-only."  # the prefix of such a token; no other token has it
 _TOKEN, _RENEWAL = b"token", b"renewal"
 _NONCE_BYTES = 12
 _TEXT_MOST = 64 << 10
 
 
 class Renewal(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sign-in is renewed, and for whom."""
+    """How a sign-in is renewed, and for which person."""
 
     refresh_token: str
     subject: str
-    tab: str  # a digest of what the tab alone knows
+    tab: str  # a digest of a secret that only the tab has
     is_look_only: bool = False
 
 
 class Sealing:
-    """Seals and opens; the secret is read when it is first needed."""
+    """Seals and opens values; the secret is read when it is first needed."""
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
         self._secret = secret
         self._made: AESGCM | None = None
 
     def seal_token(self, token: str) -> str:
-        """A token that stands for another, for looking only."""
+        """A look-only token that holds another token."""
         return LOOK_ONLY + self._seal(token.encode(), _TOKEN)
 
     def open_token(self, sealed: str) -> str | None:
-        """The token within; None for what was not sealed here."""
+        """The token inside; None for anything not sealed here."""
         content = self._open(sealed.removeprefix(LOOK_ONLY), _TOKEN)
         return content.decode() if content is not None else None
 

@@ -1,8 +1,8 @@
 """Tokens of service accounts: signed here, verified here.
 
-A token is a JSON web token signed with ES256 by a key kept beside the data. It names its service
-account by name and uid: when the account is deleted, or made again under the same name, the token
-is worth nothing. A token may be bound to a Pod or a Secret in the same way.
+A token is a JSON web token signed with ES256 by a key in the data folder. It names its service
+account by name and uid: when the account is deleted, or created again under the same name, the
+token is invalid. A token may be bound to a Pod or a Secret in the same way.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LIFETIME_SECONDS_MIN = 600
 _LIFETIME_SECONDS_MAX = 1 << 32
 _TOKEN_LENGTH_MAX = 16_384
 _EXTRA = "authentication.kubernetes.io/"
-_ALGORITHM = "ES256"  # ours to choose, never the token's
+_ALGORITHM = "ES256"  # chosen here, never by the token
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ _signatures = jwt.PyJWS()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """A token whose signature is good, and what it must still agree with at each use."""
+    """A token whose signature is valid, and what must be checked at each use."""
 
     identity: Identity
     audiences: tuple[str, ...]
@@ -113,7 +113,7 @@ class ServiceAccountTokens:
         self._header = {"kid": _key_id(self._public)}
 
     def answer(self, request: Mapping[str, Any], namespace: str, name: str) -> dict[str, Any]:
-        """The answer to a TokenRequest for a service account that exists."""
+        """The response to a TokenRequest for an existing service account."""
         spec = _request_spec(request)
         seconds = _lifetime(spec)
         audiences = spec.audiences or [self.issuer]
@@ -142,7 +142,7 @@ class ServiceAccountTokens:
         }
 
     def verify(self, token: str, audiences: tuple[str, ...] = ()) -> Verified | None:
-        """A token that was signed here for one of the audiences; by default, for this hub."""
+        """The content of a token signed here for one of the audiences, by default for this hub."""
         payload = self._open(token)
         wanted = audiences or (self.issuer,)
         if payload is None or payload.iss != self.issuer:
@@ -163,7 +163,7 @@ class ServiceAccountTokens:
         )
 
     def holds(self, verified: Verified, now: float) -> bool:
-        """Whether a token is in its time and everything it is bound to still exists."""
+        """Whether a token is valid now and everything it is bound to still exists."""
         if not verified.begins <= now < verified.expires:
             return False
         for kind, namespace, name, uid in verified.bound_to:
@@ -174,7 +174,7 @@ class ServiceAccountTokens:
     def _claims(self, namespace: str, name: str, bound: _BoundTo | None) -> dict[str, Any]:
         uid = self._find_uid("ServiceAccount", namespace, name)
         if uid is None:
-            # Deleted since the request was let in; a token without a uid would outlive it.
+            # Deleted after the request was admitted; a token without a uid would outlive it.
             details = {"name": name, "kind": "serviceaccounts"}
             raise NotFound(f'serviceaccounts "{name}" not found', details=details)
         claims: dict[str, Any] = {
@@ -236,7 +236,7 @@ def _request_spec(request: Mapping[str, Any]) -> _RequestSpec:
 
 
 def _lifetime(spec: _RequestSpec) -> int:
-    """How many seconds a token is to live, once the request is found to be in order."""
+    """The lifetime of a token in seconds; raises Invalid for an invalid request."""
     faults: list[FieldError] = []
     asked = spec.expiration_seconds
     seconds = _LIFETIME_SECONDS if asked is None else asked
@@ -256,7 +256,7 @@ def _lifetime(spec: _RequestSpec) -> int:
 
 
 def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """The signing key, made when there is none yet."""
+    """The signing key, generated when there is none."""
     if not path.exists():
         made = ec.generate_private_key(ec.SECP256R1())
         pem = made.private_bytes(

@@ -1,17 +1,17 @@
-"""What the page asks around signing in; nobody has to be known for it.
+"""Requests of the page around sign-in; all but `look-only` need no identity.
 
     GET  /page/settings.json        what the page may offer
-    POST /page/session/look-only    a token for looking only, for the one in the header
-    POST /page/session/begin        where to send the browser
-    POST /page/session/exchange     a token for the code that the browser came back with
+    POST /page/session/look-only    a look-only token, for the token in the header
+    POST /page/session/begin        the URL to send the browser to
+    POST /page/session/exchange     a token for the code that the browser brought back
     POST /page/session/renew        a new token before the old one expires
-    POST /page/session/end          signs out, and says where the provider does the same
+    POST /page/session/end          signs out, and names the provider's URL for signing out
 
-A tab asks below a place of its own, `/page/session/PLACE/renew`, so that a browser sends what
-belongs to this tab and not what all tabs before it left. What renews a sign-in is a cookie for that
-place alone that no script reads, no other site sends, and that is worth nothing without what the
-tab knows. The address to come back to is never taken
-from a request: it is the page's, at an origin that is the hub's own.
+A tab uses a path of its own, `/page/session/PLACE/renew`, so that the browser sends the cookie of
+this tab and not those of all earlier tabs. A sign-in is renewed by a cookie for that path alone,
+which no script can read, no other site can send, and which is useless without a secret of the tab.
+The redirect address is always the page's, at an origin of the hub's own; a request from another
+origin is refused.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from fairway.server.wire.exchange import Request, Response, json_response
 _log = logging.getLogger(__name__)
 
 _BODY_BYTES_MOST = 64 << 10
-_COOKIE_BYTES_MOST = 3_800  # a browser keeps no more than 4,096 with the name and the rest
+_COOKIE_BYTES_MOST = 3_800  # browsers keep at most 4,096 bytes with name and attributes
 _WORD = re.compile(r"[A-Za-z0-9_-]{22,128}")
 _WORDS = {"tab", "state", "nonce", "challenge", "verifier"}
 _SESSION = f"{PREFIX}session/"
@@ -76,7 +76,7 @@ class _OfTab(msgspec.Struct, frozen=True):
 
 
 class SigningIn:
-    """Answers the page around signing in."""
+    """Answers the page's requests around sign-in."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class SigningIn:
         self._is_read_only = is_read_only
         self._clock = clock
         self._turnstile = Turnstile(clock)
-        self.origins: frozenset[str] = frozenset()  # where the page is; told once that is known
+        self.origins: frozenset[str] = frozenset()  # of the page; set once they are known
         self._answers: dict[str, Callable[[Request, Flow], Awaitable[Response]]] = {
             f"{_SESSION}begin": self._begin,
             f"{_SESSION}exchange": self._exchange,
@@ -100,7 +100,7 @@ class SigningIn:
         }
 
     async def answer(self, request: Request, authenticate: Authenticate) -> Response | None:
-        """The answer if it is about signing in; None: it is for somebody else."""
+        """The response to a request around sign-in; None: the request is something else."""
         if not request.path.startswith(PREFIX):
             return None
         if request.path == f"{PREFIX}settings.json":
@@ -125,7 +125,7 @@ class SigningIn:
             raise Unavailable(f"{self._flow.name} cannot be asked: {fault}") from fault
 
     def open_token(self, token: str) -> str | None:
-        """The token within one for looking only; None: it is not such a one."""
+        """The token inside a look-only token; None: it is not one."""
         return self._sealing.open_token(token) if token.startswith(LOOK_ONLY) else None
 
     def _settings(self, request: Request) -> Response:
@@ -135,7 +135,7 @@ class SigningIn:
         return _kept_by_nobody({"oidc": oidc, "readOnly": self._is_read_only})
 
     async def _look_only(self, request: Request, authenticate: Authenticate) -> Response:
-        """Trades the token in the header; a sign-in that is renewed goes on for looking only."""
+        """Exchanges the token in the header; renewals of the sign-in stay look-only."""
         form = _read(request, _OfTab)
         token = request.header("authorization").partition(" ")[2].strip()
         if not token:
@@ -179,7 +179,7 @@ class SigningIn:
         try:
             location = await flow.end(renewal.refresh_token if renewal else "", redirect=redirect)
         except (ProviderFault, ApiError) as fault:
-            # Whoever wants to go is let go, and the tab has forgotten everything already.
+            # Signing out succeeds anyway; the tab has already dropped its tokens.
             _log.warning("the provider was not told of a sign-out: %s", fault)
             location = ""
         response = _kept_by_nobody({"location": location or None})
@@ -199,7 +199,7 @@ class SigningIn:
         is_kept = bool(session.refresh_token) and self._keep(response, tab, renewal)
         answer = {
             "token": token,
-            # By the hub's clock: that of the browser may be wrong, and so is not compared with.
+            # A duration by the hub's clock, since the browser's clock may be wrong.
             "lastsSeconds": session.believed.expires - self._clock.now(),
             "isRenewable": is_kept,
             "isLookOnly": is_look_only,
@@ -220,7 +220,7 @@ class SigningIn:
         return True
 
     def _renewal(self, request: Request, tab: str) -> Renewal | None:
-        """What renews the sign-in of a tab, if the browser has it and the tab is the one."""
+        """The renewal of a tab's sign-in, if the browser sent its cookie and the tab matches."""
         if not tab:
             return None
         try:
@@ -231,7 +231,7 @@ class SigningIn:
         return renewal if renewal is not None and renewal.tab == _digest(tab) else None
 
     def _redirect(self, request: Request) -> str:
-        """Where the provider is to send the browser: to the page, where it came from."""
+        """The URL to which the provider sends the browser back: the page, at the same origin."""
         origin = request.header("origin")
         if origin not in self.origins:
             raise Forbidden(
@@ -243,7 +243,7 @@ class SigningIn:
 
 
 def origins_of(urls: Iterable[str]) -> frozenset[str]:
-    """Addresses of the page as browsers write origins: without a path, and without port 443."""
+    """The origins of URLs as browsers write them: without a path, and without port 443."""
     origins = set()
     for url in urls:
         parts = urlsplit(url)
@@ -256,7 +256,7 @@ def origins_of(urls: Iterable[str]) -> frozenset[str]:
 
 
 def _confirm_own(request: Request) -> None:
-    """A page of another site can neither send JSON here nor be told the answer; it is refused."""
+    """Refuses requests from other sites, which can neither send JSON here nor read a response."""
     if request.method != "POST":
         raise _not_allowed()
     if request.header("sec-fetch-site") not in ("", "same-origin"):

@@ -1,8 +1,8 @@
-"""Tokens that another server vouches for, such as the kube-apiserver that keeps a hub's objects.
+"""Tokens that another server verifies, such as the kube-apiserver that stores a hub's objects.
 
-What was answered holds for a minute, so that a token costs one question a minute and one that was
-taken away is soon refused. Nobody is asked about what cannot be a token of an account, nor more
-than a few questions at a time.
+A result is cached for a minute, so that a token costs about one request a minute and a revoked one
+is soon refused. Text that cannot be a service account token is not sent on, and only a few requests
+are in flight at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from fairway.clock import Clock
 from fairway.server.access.identity import Identity
 
-# Who a token stands for; None where it stands for nobody.
+# The identity of a token; None for an invalid token.
 Vouch = Callable[[str], Awaitable[Identity | None]]
 
 _HOLDS_SECONDS = 60.0
@@ -25,7 +25,7 @@ _DOTS = 2  # in a signed token
 
 
 class Vouching:
-    """Asks about tokens, and remembers for a while."""
+    """Verifies tokens at another server, and caches the results."""
 
     def __init__(self, vouch: Vouch, clock: Clock) -> None:
         self._vouch = vouch

@@ -1,12 +1,12 @@
 """From a bearer token to an identity.
 
-Two sorts of token are known: those of the file `tokens.csv` (Kubernetes' static token format) and
+There are two kinds of token: those of the file `tokens.csv` (Kubernetes' static token format) and
 those signed for service accounts. Tokens are found by a digest keyed with a secret of this process,
-so the time a look-up takes says nothing about any token, and no token is kept in memory.
+so the time of a look-up reveals nothing about any token, and no token is kept in memory.
 
-The file is looked at once a second at most and read again when it changed. A changed file that
-cannot be used leaves the last good tokens in force and says so in the log: a slip of an editor must
-not lock everybody out.
+The file is checked at most once a second and read again when it changed. When a changed file cannot
+be used, the last good tokens stay valid and the log says so: an editing mistake must not lock out
+all users.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CACHED_MAX = 4096
 
 
 class Authenticator:
-    """Answers who a bearer token belongs to."""
+    """Finds the identity of a bearer token."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Authenticator:
         return f"Authenticator({len(self._identities)} static tokens)"
 
     def authenticate(self, bearer: str) -> Identity | None:
-        """The identity of a token, or None for one that is unknown, expired or withdrawn."""
+        """The identity of a token; None for one that is unknown, expired or revoked."""
         now = self._clock.now()
         if now >= self._look_at:
             self._look(now)
@@ -78,7 +78,7 @@ class Authenticator:
     def authenticate_for(
         self, bearer: str, audiences: tuple[str, ...]
     ) -> tuple[Identity, tuple[str, ...]] | None:
-        """The identity and the audiences in common, for one who asks on behalf of others."""
+        """The identity of a token and the audiences in common, for a TokenReview."""
         now = self._clock.now()
         if now >= self._look_at:
             self._look(now)
@@ -95,7 +95,7 @@ class Authenticator:
         return verified.identity, tuple(name for name in wanted if name in verified.audiences)
 
     def own_audiences(self, audiences: tuple[str, ...]) -> tuple[str, ...]:
-        """The audience of a token that names none: it speaks to this hub alone."""
+        """The audiences of a token that names none: it is for this hub alone."""
         issuer = self._service_accounts.issuer if self._service_accounts else ""
         return tuple(audience for audience in audiences or (issuer,) if audience == issuer)
 
@@ -112,7 +112,7 @@ class Authenticator:
 
     def _remember(self, digest: bytes, verified: Verified) -> None:
         if len(self._verified) >= _CACHED_MAX:
-            # The oldest goes; a verification costs little and comes back on its next use.
+            # The oldest is evicted; it is verified again at its next use, which is cheap.
             del self._verified[next(iter(self._verified))]
         self._verified[digest] = verified
 
@@ -146,7 +146,7 @@ def _write_first(path: Path) -> None:
 
 
 def _parse(path: Path, content: bytes) -> list[tuple[str, Identity]]:
-    """The rows of a token file. Faults name the line and never show what stands in it."""
+    """The rows of a token file. Errors name the row and never show its content."""
     try:
         rows = list(csv.reader(io.StringIO(content.decode()), strict=True))
     except (UnicodeDecodeError, csv.Error):

@@ -1,1 +1,1 @@
-"""What a hub says of itself: discovery, OpenAPI, health, metrics, the page's files."""
+"""Documents about the hub itself: discovery, OpenAPI, health, metrics, the page's files."""

@@ -1,4 +1,4 @@
-"""What is served: groups, versions and resources, in the old and in the aggregated form."""
+"""Discovery: groups, versions and resources, in the old and the aggregated form."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _AGGREGATED = re.compile(
 )
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STAGES = {None: 2, "beta": 1, "alpha": 0}
-# Subresources that take another kind than their resource's own.
+# Kinds of subresources that differ from the kind of their resource.
 _TOKEN = {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
 _SCALE = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 
 
 def answer(request: Request, catalogue: Catalogue) -> JsonObject | None:
-    """The discovery document of a path; None where the path is not one of discovery."""
+    """The discovery document of a path; None for other paths."""
     parts = [part for part in request.path.split("/") if part]
     match parts:
         case ["api"]:
@@ -43,7 +43,7 @@ def answer(request: Request, catalogue: Catalogue) -> JsonObject | None:
 
 
 def aggregated_version(request: Request) -> str:
-    """Which version of aggregated discovery the client takes, if any."""
+    """The version of aggregated discovery that the client accepts, if any."""
     match = _AGGREGATED.search(request.header("accept"))
     return match[1] if match else ""
 
@@ -72,7 +72,7 @@ def _roots(request: Request, catalogue: Catalogue, *, core: bool) -> JsonObject:
 
 
 def group_names(catalogue: Catalogue) -> list[str]:
-    """All groups, the core one first."""
+    """All groups, the core group first."""
     return sorted({resource.group for resource in catalogue})
 
 

@@ -1,8 +1,8 @@
 """The served kinds as OpenAPI v3 documents, one per group and version, and the index of them.
 
-Pure functions of Resources. `kubectl` reads these for `explain`, for client-side validation and to
-learn which patches and parameters a kind takes; generated clients and fuzzers read the paths. The
-documents are the same for the same Resources, so they may be cached under the hash in the index.
+Pure functions of Resources. `kubectl` reads the documents for `explain`, for client-side validation
+and to learn which patches and parameters a kind accepts; generated clients and fuzzers read the
+paths. The same Resources give the same documents, so clients may cache by the hash in the index.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def by_path(resources: Iterable[Resource]) -> dict[str, list[Resource]]:
 
 
 def index(resources: Iterable[Resource]) -> JsonObject:
-    """The document at `/openapi/v3`: where each group and version is described."""
+    """The document at `/openapi/v3`: the URL of the document of each group and version."""
     return {
         "paths": {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest(members)}"}
@@ -57,7 +57,7 @@ def index(resources: Iterable[Resource]) -> JsonObject:
 
 
 def digest(resources: Sequence[Resource]) -> str:
-    """A text that changes whenever the document of these resources does."""
+    """A hash of the document of these resources."""
     return hashlib.sha256(msgspec.json.encode(document(resources))).hexdigest().upper()
 
 
@@ -80,7 +80,7 @@ def document(resources: Sequence[Resource]) -> JsonObject:
 
 
 def definition_name(resource: Resource) -> str:
-    """The full name of a kind's definition: its group backwards, its version, its kind."""
+    """The full name of a kind's definition: its group reversed, its version, its kind."""
     target = resource.openapi.get("$ref")
     if isinstance(target, str):
         return target.rsplit("/", 1)[-1]

@@ -1,4 +1,4 @@
-"""The OpenAPI v3 paths of one served kind: what may be asked of it, and with which parameters."""
+"""The OpenAPI v3 paths of one served kind: its operations and their parameters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _WATCH = ("allowWatchBookmarks", "sendInitialEvents", "timeoutSeconds", "watch")
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
 _DELETE = ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy")
 
-# Verb: HTTP method, Kubernetes action, beginning of the operation's name, sentence, parameters.
+# Verb: HTTP method, Kubernetes action, prefix of the operation's name, sentence, parameters.
 _OPERATIONS: dict[str, tuple[str, str, str, str, tuple[str, ...]]] = {
     "list": ("get", "list", "list", "List or watch {} objects.", _SELECT + _PAGE + _WATCH),
     "create": ("post", "post", "create", "Create a {}.", _WRITE),
@@ -103,7 +103,7 @@ class _Operations:
         self._identity = identity or (resource.group, resource.version, resource.kind)
 
     def item(self, verbs: Iterable[str], *, scope: str, suffix: str = "") -> JsonObject:
-        """A path item with those of the verbs that the kind has; subresources have them all."""
+        """A path item with those verbs that the kind has; subresources have all of them."""
         served = (verb for verb in verbs if suffix or verb in self._resource.verbs)
         return {_OPERATIONS[verb][0]: self._operation(verb, scope, suffix) for verb in served}
 
@@ -147,7 +147,7 @@ class _Operations:
         if verb == "list":
             schema = self._list_schema
         elif verb in ("delete", "deletecollection"):
-            # A deletion answers with the object or a Status, as its options decide.
+            # A deletion returns the object or a Status, depending on its options.
             schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
             codes["202"] = "Accepted"
         elif verb in ("create", "update", "patch"):

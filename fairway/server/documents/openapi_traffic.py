@@ -1,4 +1,4 @@
-"""The feed of traffic in OpenAPI: load balancers and meshes read it, so its shape is promised."""
+"""The traffic feed in OpenAPI: load balancers and meshes read it, so its schema is stable."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FEED = _object(
 
 
 def traffic_paths(resource: Resource, base: str) -> JsonObject:
-    """The paths of the feed, if this is a kind that has one."""
+    """The paths of the feed, for a kind that has one."""
     if resource.group != GROUP or resource.plural not in _SENTENCES:
         return {}
     scope = "/namespaces/{namespace}" if resource.namespaced else ""

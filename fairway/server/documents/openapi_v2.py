@@ -1,8 +1,8 @@
 """The served kinds as one Swagger 2.0 document, which older versions of `kubectl` read.
 
-Made from the same schemas and paths as the v3 documents, less what Swagger 2.0 cannot say. Where a
-schema cannot be said exactly, it is widened (to any value), never narrowed: a client that validates
-by it must not refuse what the server takes.
+It has the schemas and paths of the v3 documents, without what Swagger 2.0 cannot express. Where a
+schema cannot be expressed exactly, it is widened (to any value), never narrowed: a client that
+validates by it must not refuse what the server accepts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from fairway.schema.node import JsonObject
 from fairway.server.documents import openapi
 from fairway.server.documents.openapi_wire import encode_document
 
-# What clients ask for, and what they are answered: `@` is no legal character of a media type, and
-# clients that check would refuse it in the answer.
+# What clients accept, and what the response says: `@` is not legal in a media type, and clients
+# that check would refuse it in the response.
 PROTOBUF_ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _DEFINITIONS = "#/definitions/"
@@ -57,7 +57,7 @@ def protobuf(resources: Sequence[Resource]) -> bytes:
 
 
 def schema_v2(schema: JsonObject) -> JsonObject:
-    """One schema in Swagger 2.0, as wide as the original or wider."""
+    """One schema in Swagger 2.0, at least as wide as the original."""
     target = _target(schema)
     if target:
         result: JsonObject = {"$ref": _DEFINITIONS + target}
@@ -81,7 +81,7 @@ def schema_v2(schema: JsonObject) -> JsonObject:
 
 
 def _is_open(schema: JsonObject) -> bool:
-    """Whether a schema takes more than Swagger 2.0 could say with a type."""
+    """Whether a schema accepts more than a type of Swagger 2.0 can express."""
     return bool(
         schema.get("x-kubernetes-int-or-string")
         or schema.get("x-kubernetes-preserve-unknown-fields")

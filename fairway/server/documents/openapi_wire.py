@@ -1,8 +1,8 @@
 """Swagger 2.0 documents in protocol buffers, as `kubectl` before 1.27 reads them.
 
-A writer for just these messages: each is a table from JSON key to field number and the way its
-value is written. Vendor extensions (`x-…`) are repeated pairs of a name and YAML text; JSON is
-YAML. The numbers are those of the `openapi.v2` messages of the gnostic project.
+An encoder for just these messages: each is a table from JSON key to field number and writer. Vendor
+extensions (`x-…`) are repeated pairs of a name and YAML text; JSON is YAML. The numbers are those
+of the `openapi.v2` messages of the gnostic project.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _paths(number: int, value: Any) -> bytes:
 
 
 def _responses(number: int, value: Any) -> bytes:
-    # A response stands inside a choice between itself (1) and a reference.
+    # A response is one alternative (1) of a message whose other is a reference.
     pairs = (_pair(code, _field(1, _message("Response", other))) for code, other in value.items())
     return _field(number, b"".join(_field(1, pair) for pair in pairs))
 
@@ -200,7 +200,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, Writer]]] = {
     },
 }
 
-# Where each message keeps its vendor extensions.
+# The field number of each message's vendor extensions.
 _EXTENSIONS = {"Schema": 31, "Operation": 13, "PathItem": 10}
 
 

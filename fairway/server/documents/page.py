@@ -1,9 +1,9 @@
-"""The page: static files for everybody, since all that they show is asked of the API afterwards.
+"""The page: static files without authentication, since all data comes from the API afterwards.
 
-A browser that asks for `/` is led to the page; programs get what they always got. The policy lets
-the page load what the hub itself serves and nothing else: no inline script or style, no frame, no
-other host. Names of assets carry a digest of what is inside, so browsers keep them for good; the
-document is asked for anew each time, and costs nothing while it has not changed.
+A browser that requests `/` is redirected to the page; other clients get the list of paths. The
+security policy lets the page load only what the hub itself serves, and data: images: no inline
+script or style, no frame, no other host. Asset names contain a digest of their content, so browsers
+keep them for good; the document is revalidated each time, and not sent again while unchanged.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PACKED = frozenset({".css", ".html", ".js", ".svg"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """A file as it is sent, plain and packed."""
+    """A file as it is sent, plain and compressed."""
 
     plain: bytes
     packed: bytes | None
@@ -65,13 +65,13 @@ class _File:
 
 
 class Page:
-    """Answers browsers; `files` are by path, as `fairway.page` gives them."""
+    """Serves the page's files; `files` are by path, from `fairway.page`."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = {name: _prepare(name, content) for name, content in files.items()}
 
     def answer(self, request: Request) -> Response | None:
-        """The answer if it is the page that is asked for; None: it is for somebody else."""
+        """The response to a request for the page; None: the request is for something else."""
         if request.method not in ("GET", "HEAD") or not self._files:
             return None
         if request.path == PREFIX.rstrip("/") or _is_front_door(request):
@@ -90,7 +90,7 @@ class Page:
 
 
 def _is_front_door(request: Request) -> bool:
-    """Whether a person stands there: a browser names HTML, programs ask for JSON or anything."""
+    """Whether a browser requests `/`: browsers accept HTML, other clients JSON or anything."""
     return request.path == "/" and "text/html" in request.header("accept")
 
 
@@ -99,7 +99,7 @@ def _prepare(name: str, content: bytes) -> _File:
     keeps = "public, max-age=31536000, immutable" if name.startswith(_ASSETS) else "no-cache"
     return _File(
         plain=content,
-        # A fixed time of nothing, so that the same file is always packed the same.
+        # A fixed mtime, so that the same file always compresses to the same bytes.
         packed=gzip.compress(content, mtime=0) if suffix in _PACKED else None,
         content_type=_TYPES.get(suffix, "application/octet-stream"),
         etag=f'"{hashlib.sha256(content).hexdigest()[:32]}"',

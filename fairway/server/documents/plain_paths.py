@@ -12,18 +12,18 @@ from fairway.server.documents import openapi, openapi_v2
 from fairway.server.metrics import Metrics
 from fairway.server.wire.exchange import Request, Response, json_response, text_response
 
-# The Kubernetes whose API conventions are served; clients choose their behaviour by it.
+# The Kubernetes version whose API conventions are served; clients adapt to it.
 KUBERNETES = ("1", "36", "v1.36.4")
 
 
 @dataclass(slots=True, kw_only=True)
 class Documents:
-    """Answers about the hub itself. `ready` says of each part what keeps it from being ready."""
+    """Answers about the hub itself. `ready` says for each part why it is not ready, or ""."""
 
     catalogue: Catalogue
     metrics: Metrics
     ready: Callable[[], dict[str, str]]
-    gather: Callable[[], None]  # brings the gauges up to date
+    gather: Callable[[], None]  # updates the gauges
     _cached: dict[str, tuple[int, Response]] = field(default_factory=dict)
 
     async def answer(self, request: Request) -> Response | None:

@@ -1,1 +1,1 @@
-"""Questions, whose answers are worked out when asked, and streams to pods and agents."""
+"""Questions, whose answers are computed on request, and streams to pods and agents."""

@@ -1,7 +1,7 @@
-"""The question of what happened: its parameters, and whose services may be told of.
+"""The question `history`: its parameters, and which services a caller may see.
 
-Queues and clusters are everybody's. The name of a service is that of a workload, so those alone are
-told of it who may list workloads where it is; to the others it is as if there were none.
+Every caller may see queues and clusters. A service has the name of its workload, so only callers
+that may list workloads in its namespace see it; for others it does not exist.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _SINCE = 3_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRequest:
-    """Of what, since when, and at how many moments at most."""
+    """Which series, since when, and with how many points at most."""
 
     series: str
-    names: tuple[str, ...]  # one that is empty is the whole fleet
+    names: tuple[str, ...]  # an empty name is the whole fleet
     since: int  # seconds
     points: int
 
 
 def history_request(request: Request, may_look: Callable[[str], bool]) -> HistoryRequest:
-    """What is asked for, as far as the caller may look into the namespaces of it."""
+    """The parameters of a request, without services in namespaces the caller may not see."""
     series = request.parameter("series")
     if series not in SERIES:
         raise BadRequest(f"series: expected one of {', '.join(SERIES)}, got {series!r}")

@@ -1,4 +1,4 @@
-"""What is asked: the parameters of questions, read and bounded."""
+"""The parameters of questions, parsed and bounded."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _PODS_MOST = 2_000
 _SPANS = 100
 _SPANS_MOST = 1_000
 _HOUR = 3600.0
-_FROM_NOW_BELOW = 1e8  # moments so small are seconds from now
+_FROM_NOW_BELOW = 1e8  # smaller times are seconds from now
 _SECONDS_MOST = 1e12
 _DIGITS_MOST = 16
-_SHOWN = 40  # letters of what is not understood
+_SHOWN = 40  # characters of an invalid value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRequest:
-    """Which pod of a workload, and who asks."""
+    """Which pod of a workload, and for which user."""
 
     namespace: str
     name: str
@@ -37,7 +37,7 @@ class PodRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRequest(PodRequest):
-    """Which output of it."""
+    """Which part of a pod's log."""
 
     follow: bool = False
     tail_lines: int | None = None
@@ -47,15 +47,15 @@ class LogRequest(PodRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineRequest:
-    """Which part of the timeline; moments below a hundred million are seconds from now."""
+    """Which part of the timeline; times below a hundred million are seconds from now."""
 
     by: Literal["cluster", "queue"] = "cluster"
     start: float = -_HOUR
     end: float = _HOUR / 4
-    most: int = _SPANS  # spans of a group that are told one by one
+    most: int = _SPANS  # spans of a group that are listed one by one
 
     def between(self, now: float) -> tuple[float, float]:
-        """From when to when."""
+        """The start and end times."""
         start, end = (
             now + number if abs(number) < _FROM_NOW_BELOW else number
             for number in (self.start, self.end)
@@ -67,10 +67,10 @@ class TimelineRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodsRequest(PodRequest):
-    """Which page of its pods."""
+    """Which page of a workload's pods."""
 
     most: int
-    after: str = ""  # as an earlier page said how it goes on
+    after: str = ""  # the continue token of an earlier page
 
 
 def pods_of(call: Call) -> PodsRequest:
@@ -90,13 +90,13 @@ def log_of(call: Call) -> LogRequest:
 
 
 def decisions_of(request: Request) -> tuple[str, int]:
-    """Of which workload, empty for all; and how many at most."""
+    """The workload, empty for all; and the limit."""
     most = min(whole_number(request, "limit") or _DECISIONS, _DECISIONS_MOST)
     return request.parameter("workload"), most
 
 
 def pod_of(call: Call) -> dict[str, Any]:
-    """Which pod a request is about, and who asks."""
+    """Which pod a request names, and its user."""
     request = call.request
     return {
         "namespace": call.namespace,
@@ -137,7 +137,7 @@ def _seconds(request: Request, name: str, default: float) -> float:
 def whole_number(
     request: Request, name: str, *, least: int = 0, most: int | None = None
 ) -> int | None:
-    """A parameter that is a number; None where it was not given."""
+    """A numeric parameter; None: not given."""
     text = request.parameter(name)
     if not text:
         return None

@@ -1,28 +1,28 @@
-"""Questions: what is worked out when read, and never stored.
+"""Questions: their answers are computed when read, and never stored.
 
-They are subresources, so that rights hold for them like for everything else:
+They are subresources, so that rights apply to them as to everything else:
 
     workloads/NAME/explain      why it waits, and what would let it start
-    workloads/NAME/pods         its pods by name, a page at a time, and how many are in which state
-    workloads/NAME/log          the output of its pods, as text, followed if asked
+    workloads/NAME/pods         its pods by name, a page at a time, and their number by state
+    workloads/NAME/log          the output of its pods, as text, followed on request
     workloads/NAME/exec         a command in one of its pods; see `streams`, as for the next two
     workloads/NAME/portforward  a port of one of its pods
-    clusters/NAME/stream        the stream by which an agent is reached that calls its hub
+    clusters/NAME/stream        the stream by which the hub reaches an agent that calls it
     workloads/NAME/traffic      how the load of a service should be shared by its clusters
-    fleets/fleet/traffic        the same of all services
-    fleets/fleet/decisions      what was decided lately, the latest last
-    fleets/fleet/history        how queues, clusters and services stood over the last hours and days
-    fleets/fleet/access         into which namespaces the caller may look, and what else
-    fleets/fleet/standing       queues with what they hold and who is next
-    fleets/fleet/timeline       who had which GPUs when, and who is expected next
-    fleets/fleet/snapshot       everything that a decision looks at, for `fairway plan`
-    fleets/fleet/whatif         the plan with some changes beside the plan without; by POST
+    fleets/fleet/traffic        the same for all services
+    fleets/fleet/decisions      recent decisions, the latest last
+    fleets/fleet/history        queues, clusters and services over the last hours and days
+    fleets/fleet/access         which namespaces the caller may see, and its other rights
+    fleets/fleet/standing       queues with what they hold and which workloads are next
+    fleets/fleet/timeline       which workloads had which GPUs when, and which are expected next
+    fleets/fleet/snapshot       everything that a decision reads, for `fairway plan`
+    fleets/fleet/whatif         the plan with some changes next to the plan without; by POST
 
-What is asked by people of one team among others tells no names of the others' workloads: such an
-answer goes through `discreet`, with what the caller `may` see. The snapshot is everything, and so
-for those alone who may see everything; how all traffic is shared is for who shares it.
+Answers for members of one team must not name workloads of other teams: such an answer goes through
+`discreet`, with the namespaces that the caller `may` see. The snapshot holds everything, so it is
+only for callers that may see everything; the traffic of all services is for what routes it.
 
-Who answers is given from outside; the server knows only what may be asked.
+What answers is given from outside; the server knows only the questions.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _OPENED = frozenset(subresource for _, subresource in OPENED)
 
 
 class Answers(Protocol):
-    """Who knows."""
+    """What answers the questions."""
 
     async def explain(self, namespace: str, name: str, may: MayLook) -> JsonObject | None: ...
 
@@ -85,12 +85,12 @@ class Answers(Protocol):
     async def history(self, request: HistoryRequest) -> JsonObject: ...
 
     async def log(self, request: LogRequest) -> ByteStream:
-        """Output as it comes; returns once it is known that there is such output."""
+        """The log as a stream; returns once it is known that the log exists."""
         ...
 
 
 class Questions:
-    """Answers what is worked out when read."""
+    """Answers questions."""
 
     def __init__(
         self, store: Store, authorizer: Authorizer, answers: Answers | None = None
@@ -98,7 +98,7 @@ class Questions:
         self._store = store
         self._authorizer = authorizer
         self.answers_from: Answers | None = answers
-        self.is_deciding = False  # whether there is, was or will be somebody who answers
+        self.is_deciding = False  # whether `answers_from` is, was or will be set
 
     def answers(self, call: Call) -> bool:
         target = call.target
@@ -123,7 +123,7 @@ class Questions:
         return await _ANSWERED[call.target.subresource](call, self.answers_from, self.may(call))
 
     def may(self, call: Call) -> MayLook:
-        """Of which namespaces the caller may know what is in them; see `api/discretion`."""
+        """Which namespaces the caller may see into; see `api/discretion`."""
         return may_look(self._authorizer, call.identity, within=call.namespace)
 
     def _unanswered(self) -> Unavailable:
@@ -136,7 +136,7 @@ class Questions:
 
 
 def verb_of(subresource: str) -> str:
-    """The verb by which a question is asked: one that carries much is a POST."""
+    """The verb of a question: one with a body is a POST, and streams need `create`."""
     return "create" if subresource in _ASKED_BY_POST | _OPENED else "get"
 
 
@@ -164,7 +164,7 @@ async def _traffic(call: Call, answers: Answers, may: MayLook) -> Response:
 
 async def _decisions(call: Call, answers: Answers, may: MayLook) -> Response:
     workload, most = parameters.decisions_of(call.request)
-    # What is found by its name is named thereby; to who may not look it is as if there were none.
+    # A match would confirm the name; a caller that may not see the namespace gets no decisions.
     is_seen = not workload or may(workload.partition("/")[0])
     decisions = await answers.decisions(workload, most) if is_seen else []
     return json_response(discreet({"decisions": decisions}, may))

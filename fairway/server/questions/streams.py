@@ -1,13 +1,14 @@
-"""Streams in both directions: commands in pods, ports of pods, and agents that call their hub.
+"""Two-way streams: commands in pods, ports of pods, and agents that call their hub.
 
-They are subresources, opened as WebSockets by GET, and the right that they take is `create`:
+They are subresources, opened as WebSockets by GET, and need the right `create`:
 
     workloads/NAME/exec         ?command=…&command=…&stdin&tty, over v5.channel.k8s.io
     workloads/NAME/portforward  ?port=…, over the same: channel 0 to the pod, 1 from it
     clusters/NAME/stream        an agent's, over v1.stream.fairway.dev; see `fairway.streams`
 
-Which pod: `pod`, `container` and `cluster`; without them, the first that runs. A stream ends when
-the right to it does. How it went comes last, as a Status on channel 3.
+`pod`, `container` and `cluster` choose the pod; without them, it is the first that runs. A stream
+ends when the right to it ends, which is checked once a minute. The outcome comes last, as a Status
+on channel 3.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from fairway.streams.line import Socket, Talk
 from fairway.streams.requests import PROTOCOL, Channel, Outcome, TalkEnded
 
 CHANNELS = "v5.channel.k8s.io"
-_END_OF = 255  # of the channel that is named next
+_END_OF = 255  # followed by the channel that ends
 _UPWARD = (Channel.INPUT, Channel.SIZE)
-# Whether somebody still may what they were let do.
+# Whether a stream would still be admitted.
 MayStill = Callable[[], Awaitable[bool]]
-_AGAIN_SECONDS = 60.0  # between looks at whether somebody still may
+_AGAIN_SECONDS = 60.0  # between checks of that
 _BEAT_SECONDS = 15.0
 _COMMAND_BYTES_MOST = 32 << 10
 _PORT_MOST = 65_535
@@ -46,7 +47,7 @@ _PORT_MOST = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRequest(PodRequest):
-    """Which command in it."""
+    """Which command in a pod."""
 
     command: tuple[str, ...]
     has_input: bool = False
@@ -55,25 +56,25 @@ class CommandRequest(PodRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortRequest(PodRequest):
-    """Which port of it."""
+    """Which port of a pod."""
 
     port: int
 
 
 class Reach(Protocol):
-    """Who reaches agents."""
+    """What reaches agents."""
 
     async def open(self, request: CommandRequest | PortRequest) -> Talk:
-        """A talk with the agent whose pod is meant, once what is asked for is there."""
+        """A talk with the agent of the pod's cluster; returns once the command or port is open."""
         ...
 
     async def take(self, cluster: str, socket: Socket) -> None:
-        """Reaches the agent of a cluster by what it opened, for as long as that lasts."""
+        """Reaches a cluster's agent by the socket it opened, for as long as the socket lasts."""
         ...
 
 
 class Talks:
-    """Opens streams in both directions."""
+    """Opens two-way streams."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -97,13 +98,13 @@ class Talks:
             meeting = self._call(target.name, result, reach, may_still)
         else:
             meeting = self._talked(call, reach, may_still)
-        # Last: who asks again without, to learn why there was no stream, is told.
+        # Last: a client that repeats the request without an upgrade learns why it was refused.
         if call.request.header("upgrade").lower() != "websocket":
             raise BadRequest("a WebSocket is needed here")
         return Response(status=101, meeting=meeting)
 
     def _talked(self, call: Call, reach: Reach, may_still: MayStill) -> Meeting:
-        """A stream of somebody to a pod."""
+        """A stream from a client to a pod."""
         request = _command(call) if call.target.subresource == "exec" else _port(call)
 
         async def hold(socket: Socket) -> None:
@@ -112,7 +113,7 @@ class Talks:
         return Meeting(hold=hold, protocols=(CHANNELS,))
 
     def _call(self, cluster: str, body: JsonObject, reach: Reach, may_still: MayStill) -> Meeting:
-        """The stream of an agent that runs elsewhere."""
+        """The stream of an agent that calls its hub."""
         spec = body["spec"]
         if (spec.get("kubernetes") or {}).get("connection") != "Pull":
             raise Forbidden(f"the hub looks after {cluster} by itself", details={})
@@ -126,7 +127,7 @@ class Talks:
         return Meeting(hold=hold, protocols=(PROTOCOL,), beat_seconds=_BEAT_SECONDS)
 
     async def _while_allowed(self, work: Coroutine[Any, Any, None], may_still: MayStill) -> None:
-        """Lets something go on until it ends, or until it would be refused."""
+        """Runs a stream until it ends, or until it would no longer be admitted."""
         working = asyncio.ensure_future(work)
         looking = asyncio.ensure_future(self._until_refused(may_still))
         try:
@@ -165,7 +166,7 @@ def _port(call: Call) -> PortRequest:
 
 
 async def _talk(reach: Reach, request: CommandRequest | PortRequest, socket: Socket) -> None:
-    """Carries a talk between an agent and a client, until either has no more to say."""
+    """Carries a talk between an agent and a client, until either ends it."""
     try:
         talk = await reach.open(request)
     except ApiError as error:
@@ -186,7 +187,7 @@ async def _talk(reach: Reach, request: CommandRequest | PortRequest, socket: Soc
 
 
 async def _up(socket: Socket, talk: Talk) -> None:
-    """From the client; returns when it has gone."""
+    """From the client to the agent; returns when the client is gone."""
     try:
         while (message := await socket.receive()) is not None:
             if len(message) == 2 and message[0] == _END_OF:
@@ -194,11 +195,11 @@ async def _up(socket: Socket, talk: Talk) -> None:
             elif len(message) > 1 and message[0] in _UPWARD:
                 await talk.send(message[0], message[1:])
     except TalkEnded:
-        await asyncio.Event().wait()  # the way down tells how it ended
+        await asyncio.Event().wait()  # `_down` sends the outcome
 
 
 async def _down(socket: Socket, talk: Talk) -> None:
-    """To the client, and at the end how it went."""
+    """From the agent to the client, with the outcome at the end."""
     while (received := await talk.receive()) is not None:
         channel, content = received
         end_of = bytes((_END_OF, channel))
@@ -208,7 +209,7 @@ async def _down(socket: Socket, talk: Talk) -> None:
 
 
 def status_of(outcome: Outcome) -> JsonObject:
-    """How a talk ended, as a Status in the form that Kubernetes gives it."""
+    """The outcome of a talk as a Status, in Kubernetes' form."""
     status: JsonObject = {"apiVersion": "v1", "kind": "Status", "metadata": {}}
     if outcome.is_well and not outcome.exit_code:
         return {**status, "status": "Success"}

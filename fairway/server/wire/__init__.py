@@ -1,1 +1,1 @@
-"""Requests and answers on the wire: HTTP, query parameters, bodies, tables, watches."""
+"""Requests and responses on the wire: HTTP, query parameters, bodies, tables, watches."""

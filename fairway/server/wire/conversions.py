@@ -1,7 +1,7 @@
-"""Answers a Kubernetes server that asks for objects in another version of their kind.
+"""The conversion webhook: converts objects to another version of their kind for an API server.
 
-The answer follows from the question alone and tells nothing else, so nobody is asked who they are:
-API servers do not say it to a conversion webhook unless they are told to.
+The response depends on the request alone and reveals nothing else, so no identity is needed: API
+servers do not authenticate to a conversion webhook unless they are configured to.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Review(msgspec.Struct):
 
 
 def answer(request: Request) -> Response | None:
-    """The answer if it is a conversion that is asked for; None: it is for somebody else."""
+    """The response to a conversion request; None: the request is something else."""
     if request.method != "POST" or request.path != CONVERSION_PATH:
         return None
     try:

@@ -1,8 +1,8 @@
-"""Keys that stand twice in one object of a JSON text.
+"""Duplicate keys in an object of a JSON text.
 
-A decoder keeps the last and says nothing, so a person never learns that a setting was lost. Looking
-for them with a slow decoder costs more than everything else, so a cheap count goes first: where as
-many keys stand in the text as came out of it, none was lost.
+A decoder silently keeps the last, so a person never learns that a setting was lost. Finding them
+with a slow decoder costs more than everything else, so a cheap count comes first: if the text has
+as many keys as the decoded value, none was lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SHOWN_MAX = 20
 
 
 def duplicate_fields(text: bytes, decoded: Any) -> list[str]:
-    """The paths of keys that stand more than once in their object."""
+    """The paths of keys that occur more than once in their object."""
     if text.count(b'":') == _key_count(decoded):
         return []
     result: list[str] = []
@@ -26,7 +26,7 @@ def duplicate_fields(text: bytes, decoded: Any) -> list[str]:
 
 
 def _key_count(value: Any) -> int:
-    """How many keys a value has at all depths."""
+    """The number of keys in a value, at all depths."""
     count = 0
     waiting = [value]
     while waiting:
@@ -40,7 +40,7 @@ def _key_count(value: Any) -> int:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object as its pairs, doubles and all."""
+    """An object as its pairs, duplicates included."""
 
 
 class _Paths:

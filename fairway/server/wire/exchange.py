@@ -1,4 +1,4 @@
-"""A request and its answer, free of any HTTP library."""
+"""A request and its response, independent of any HTTP library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a client sent. Header names are lower case; the path is decoded."""
+    """What a client sent; the path is decoded."""
 
     method: str
     path: str
@@ -41,7 +41,7 @@ class Request:
         return tuple(value for key, value in self.query if key == name)
 
     def flag(self, name: str) -> bool | None:
-        """A parameter that is on or off: off only for `false` and `0`; None where it is missing."""
+        """A boolean parameter: false only for `false` and `0`; None: missing."""
         for key, value in self.query:
             if key == name:
                 return value.lower() not in ("false", "0")
@@ -49,7 +49,7 @@ class Request:
 
 
 class ByteStream(Protocol):
-    """Chunks for a client; closed by whoever sends them, whether or not any was taken."""
+    """Chunks for a client; the sender closes it, whether or not it took any."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
@@ -58,11 +58,11 @@ class ByteStream(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
-    """A stream of messages in both directions, which lasts as long as `hold` does."""
+    """A two-way stream of messages, which lasts as long as `hold` does."""
 
     hold: Callable[[Socket], Awaitable[None]]
     protocols: tuple[str, ...] = ()
-    beat_seconds: float | None = None  # between questions whether a client is there that reads
+    beat_seconds: float | None = None  # between pings of a client that always reads
 
 
 @dataclass(slots=True, kw_only=True)

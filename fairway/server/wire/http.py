@@ -1,6 +1,7 @@
-"""The one module here that knows the HTTP library.
+"""The only module of the server that uses the HTTP library.
 
-Requests become `Request`, answers become responses or chunked streams; nothing is decided here.
+Requests become `Request`, and a `Response` becomes a body, a chunked stream or a WebSocket; nothing
+is decided here.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from fairway.server.wire.exchange import ByteStream, Meeting, Request, Response,
 from fairway.sockets import WebSocket
 
 BODY_BYTES_MAX = 3 << 20
-_PACKED_BYTES = 128 << 10  # what is smaller is sent sooner than packed
+_PACKED_BYTES = 128 << 10  # smaller bodies are sent faster uncompressed
 _HEADER_BYTES_MAX = 64 << 10
-# A stream whose client takes nothing for so long is ended.
+# A stream whose client reads nothing for this long is ended.
 _STALLED_SECONDS = 60.0
-# How long streams get to say goodbye when the hub stops.
+# How long streams get to end when the hub stops.
 _FAREWELL_SECONDS = 1.0
-MESSAGE_BYTES_MAX = 1 << 20  # of one message of a stream in both directions
+MESSAGE_BYTES_MAX = 1 << 20  # of one message of a two-way stream
 _NO_UPGRADE = BadRequest("a WebSocket is needed here, version 13")
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -54,14 +55,14 @@ class HttpServer:
         self._streams: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> int:
-        """Begins to listen; returns the port."""
+        """Starts to listen; returns the port."""
         server = web.Server(
             self._handle,
             access_log=None,
             keepalive_timeout=120.0,
             max_line_size=_HEADER_BYTES_MAX,
             max_field_size=_HEADER_BYTES_MAX,
-            handler_cancellation=True,  # a watch ends as soon as its client goes
+            handler_cancellation=True,  # a watch ends as soon as its client disconnects
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=5.0)
         await self._runner.setup()
@@ -72,9 +73,9 @@ class HttpServer:
         return int(self._runner.addresses[0][1])
 
     async def close(self) -> None:
-        """Ends streams, lets requests under way finish, and stops listening."""
+        """Ends streams, lets requests in flight finish, and stops listening."""
         if self._streams:
-            # A reader that stalls must not hold up the end.
+            # A stalled reader must not delay the shutdown.
             _, stalled = await asyncio.wait(self._streams, timeout=_FAREWELL_SECONDS)
             for stream in stalled:
                 stream.cancel()
@@ -87,7 +88,7 @@ class HttpServer:
         except ApiError as error:
             response = json_response(error.status(), status=error.code)
             return _whole(response, incoming.path)
-        # What a client asked for is done and written down, even if it does not wait for it.
+        # A request is completed and audited even if its client disconnects.
         response = await asyncio.shield(self._answer(request))
         if response.meeting is not None:
             return await self._meet(incoming, response.meeting)
@@ -110,8 +111,8 @@ class HttpServer:
                     await answer.write(chunk)
             await answer.write_eof()
         except (ConnectionError, asyncio.CancelledError, TimeoutError, ApiError):
-            # The client is gone or takes nothing, the hub is stopping, or there is no more to be
-            # had of what was promised: without its end the client knows that it was cut.
+            # The client is gone or reads nothing, the hub is stopping, or the source failed: the
+            # missing end of the stream shows the client that it was cut off.
             if incoming.transport is not None:
                 incoming.transport.abort()
         finally:
@@ -173,9 +174,9 @@ async def _read(incoming: web.BaseRequest) -> Request:
 
 
 async def _pack(request: Request, response: Response) -> Response:
-    """What is large is packed, as by a kube-apiserver: lists shrink to a seventh, in a thread.
+    """Compresses large bodies, as kube-apiserver does, in a thread: lists shrink to a seventh.
 
-    The one that is given stays as it is: it may be kept for others, who cannot unpack.
+    The given response is not changed: it may be cached for clients that accept no gzip.
     """
     if len(response.body) < _PACKED_BYTES or "Content-Encoding" in response.headers:
         return response
@@ -191,7 +192,7 @@ def _too_large() -> TooLarge:
 
 
 def _headers(response: Response) -> dict[str, str]:
-    # Answers depend on who asks and change at any time, so nobody on the way may keep them.
+    # Responses depend on the identity and change at any time, so no proxy may cache them.
     return {
         "Content-Type": response.content_type,
         "Cache-Control": "no-cache, private",
@@ -203,10 +204,10 @@ def _headers(response: Response) -> dict[str, str]:
 def _whole(response: Response, path: str = "") -> web.Response:
     headers = _headers(response)
     if path.startswith(PREFIX):
-        headers = {**SAFETY, **headers}  # refusals have the policy of the page as well
+        headers = {**SAFETY, **headers}  # errors have the page's security policy too
     answer = web.Response(status=response.status, body=response.body, headers=headers)
     for warning in response.warnings:
-        # A line break in a header would end it, and what follows would be the client's own.
+        # A line break would end the header, and a client could inject headers of its own.
         quoted = readable(warning).replace("\\", "\\\\").replace('"', '\\"')
         answer.headers.add("Warning", f'299 - "{quoted}"')
     return answer

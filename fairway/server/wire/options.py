@@ -1,4 +1,4 @@
-"""Query parameters and bodies, read strictly."""
+"""Query parameters and bodies, parsed strictly."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _decode_yaml(body: bytes) -> Any:
         try:
             return msgspec.json.decode(body)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            pass  # flow-style YAML looks like JSON and is not
+            pass  # flow-style YAML looks like JSON but is not
     return read_value(body)
 
 
@@ -78,7 +78,7 @@ def object_body(request: Request) -> JsonObject:
 
 
 def write_options(request: Request, identity: Identity) -> Write:
-    """Who writes, and how, as the parameters say."""
+    """The user and options of a write, from the identity and the parameters."""
     dry_run = request.parameter("dryRun")
     validation = request.parameter("fieldValidation") or "Warn"
     faults: list[FieldError] = []
@@ -100,7 +100,7 @@ def write_options(request: Request, identity: Identity) -> Write:
 
 
 def _manager(request: Request) -> str:
-    """The field manager: named, else the first word of the client's name."""
+    """The field manager: as given, else the user agent up to its first slash."""
     given = request.parameter("fieldManager")
     if given:
         if len(given) > _MANAGER_MAX or not given.isprintable():
@@ -178,14 +178,14 @@ def _number(request: Request, name: str) -> int:
 
 
 def deletion(request: Request) -> tuple[Deletion, bool]:
-    """How to delete, from the body's DeleteOptions or the parameters; and whether only to try."""
+    """The options of a deletion, from body or parameters; and whether it is a dry run."""
     body = object_body(request) if request.body.strip() else {}
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         raise BadRequest("the body of a deletion must be DeleteOptions")
     dry_run = body.get("dryRun") or [request.parameter("dryRun")]
     faults: list[FieldError] = []
     if dry_run not in ([], [""], ["All"]):
-        # A trial that is not understood must not become a deed.
+        # A dry run that is not understood must not become a real deletion.
         faults.append(not_supported("dryRun", dry_run, ["All"]))
     propagation = body.get("propagationPolicy") or request.parameter("propagationPolicy")
     orphan = body.get("orphanDependents")

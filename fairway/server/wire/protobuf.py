@@ -1,17 +1,17 @@
-"""Request bodies in Kubernetes' protobuf form, as the JSON objects they stand for.
+"""Request bodies in Kubernetes' protobuf form, decoded to JSON objects.
 
-kubectl and Go clients send built-in kinds so. A body is four bytes of magic, then an envelope with
-API version and kind, then the object's own message. What the fields of each message are called in
-JSON stands in `messages.json` (made by tools/builtin_messages.py): by message and field number, the
-JSON name, the type, and one word of how the field is held:
+kubectl and Go clients send built-in kinds in this form. A body is four magic bytes, then an
+envelope with API version and kind, then the object's own message. `messages.json` (made by
+tools/builtin_messages.py) has the fields of each message by number: the JSON name, the type, and
+one word for how the field is encoded:
 
     list, map   many values; map keys are strings
-    inline      the message's fields stand in the JSON object itself
+    inline      the message's fields are in the JSON object itself
     omit        absent from JSON when zero, though Go writes it on the wire
 
 Types with a dot are messages; the others are scalars and the forms in `_FORMS`. The result is what
-Go would write as JSON, less nulls for times that are not set. Input is anybody's: every fault in it
-is a refusal with a sentence.
+Go would write as JSON, without nulls for unset times. Input is untrusted: every fault in it is
+refused with a message.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _YEAR_ONE_SECONDS = -62135596800
 
 
 class Field(NamedTuple):
-    """One field of a message, as the table has it."""
+    """One field of a message, as in the table."""
 
     name: str
     type: str
@@ -76,7 +76,7 @@ def decode(body: bytes) -> JsonObject:
     if not kind or not api_version:
         raise _malformed("it names no API version or no kind")
     known = _table().message_by_kind
-    # Options of deletion are the same in every API group.
+    # DeleteOptions are the same in every API group.
     message = known.get("DeleteOptions" if kind == "DeleteOptions" else f"{api_version}/{kind}")
     if message is None:
         raise UnsupportedMediaType(
@@ -131,7 +131,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """A number with seven bits in each byte, and the position after it."""
     if position < len(data) and data[position] < 0x80:
         return data[position], position + 1  # nearly all are this short
     result = 0
@@ -149,7 +149,7 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 def _message(name: str, data: memoryview, depth: int, into: JsonObject | None = None) -> JsonObject:
-    """A message as a JSON object; or merged into one, as a repeated or inlined message is."""
+    """A message as a JSON object, merged into a given one if it is repeated or inlined."""
     if depth > _DEPTH_MAX:
         raise _malformed(f"it is nested more than {_DEPTH_MAX} messages deep")
     result: JsonObject = {} if into is None else into
@@ -186,7 +186,7 @@ def _set(result: JsonObject, field: Field, value: Any) -> None:
 
 
 def _elements(type_: str, wire: int, value: Any, depth: int) -> list[Any]:
-    """What one occurrence of a list's field adds: one element, or numbers packed together."""
+    """The elements in one occurrence of a list's field: one, or several packed numbers."""
     if wire != _BYTES or type_ not in ("int32", "int64", "bool"):
         return [_value(type_, wire, value, depth)]
     elements, position = [], 0
@@ -197,7 +197,7 @@ def _elements(type_: str, wire: int, value: Any, depth: int) -> list[Any]:
 
 
 def _entry(type_: str, data: memoryview, depth: int) -> tuple[str, Any]:
-    """One key of a map and its value; either may be missing and is then empty."""
+    """One key of a map and its value; a missing one is empty."""
     key, wire, value = "", _BYTES, memoryview(b"")
     for number, part_wire, part in _fields(data):
         if number == 1:
@@ -278,7 +278,7 @@ def _moment(seconds: int, nanos: int, precision: str) -> str | None:
 
 
 def _time(data: memoryview, _: int) -> str | None:
-    # Times have whole seconds in JSON, so a fraction on the wire is not kept.
+    # Times have whole seconds in JSON, so a fraction on the wire is dropped.
     return _moment(_seconds_and_nanos(data)[0], 0, "seconds") if data else None
 
 

@@ -1,4 +1,4 @@
-"""Objects as a client asked to see them: whole, as a table, in short rows, or metadata alone."""
+"""Objects in the form the client accepts: whole, as a table, as rows, or metadata only."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _META = "meta.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How to show objects: `object`, `table`, `metadata` or `rows`, in which version of that."""
+    """How to show objects: `object`, `table`, `metadata` or `rows`, and the version of the form."""
 
     kind: str = "object"
     version: str = _META
-    include: str = "Metadata"  # what of the object comes with a row: None, Metadata, Object
+    include: str = "Metadata"  # what a table's row has of its object: None, Metadata, Object
 
 
 _WHOLE = Form()
@@ -79,7 +79,7 @@ def one(stored: Stored, resource: Resource, form: Form, now: float) -> bytes:
 
 
 def many(listing: Listing, resource: Resource, form: Form, now: float) -> bytes:
-    """A list in a form. Whole objects are joined as they are kept, never decoded."""
+    """A list in a form. Whole objects are joined as stored, never decoded."""
     metadata = list_metadata(listing)
     if form.kind == "table":
         return _encode(_table(listing.items, resource, form, now, metadata))
@@ -94,7 +94,7 @@ def many(listing: Listing, resource: Resource, form: Form, now: float) -> bytes:
 
 
 def list_metadata(listing: Listing) -> JsonObject:
-    """At which version a list was taken, and how to go on with it."""
+    """The metadata of a list: its resource version and continue token."""
     metadata: JsonObject = {"resourceVersion": listing.version}
     if listing.continue_from:
         metadata["continue"] = listing.continue_from

@@ -1,9 +1,9 @@
-"""Reports without the names of works, for those who may see the nodes of the fleet and no more.
+"""Reports without the names of works, for callers that may see only the nodes of the fleet.
 
-What is taken on each node stays, so that anybody can see what is free and how it is scattered. The
-name of a work says whose it is and what it does; of namespaces into which the reader may not look
-it gives way to a word that tells nothing. That word is the same in every report, since a difference
-says by name which works of a whole report it replaces.
+Usage on each node is kept, so that every caller sees what is free and how fragmented it is. The
+name of a work says whose it is and what it does; in namespaces that the caller may not see, a
+meaningless alias replaces it. The alias is the same in every report, since a delta names the works
+of a whole report that it replaces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from fairway.api.discretion import MayLook
 from fairway.schema.node import JsonObject
 
-# Pods are counted; what they say of themselves is for those who may look.
+# Pods are shown as numbers; their details are only for callers that may see the namespace.
 _COUNTED = ("requests", "bound", "terminating", "pending")
 _LENGTH = 16
 
@@ -24,7 +24,7 @@ Alias = Callable[[str], str]
 
 
 def aliases(secret: bytes) -> Alias:
-    """Words for works that nobody can trace back who does not know the secret."""
+    """Aliases of works that cannot be traced back without the secret."""
 
     def alias(work: str) -> str:
         return "work-" + hmac.new(secret, work.encode(), hashlib.sha256).hexdigest()[:_LENGTH]
@@ -33,7 +33,7 @@ def aliases(secret: bytes) -> Alias:
 
 
 def nodes_alone(report: JsonObject, may: MayLook, alias: Alias) -> JsonObject:
-    """A report with its nodes and what is taken on them."""
+    """A report with its nodes and the usage on them."""
     metadata = {key: value for key, value in report["metadata"].items() if key != "managedFields"}
     made = {**report, "metadata": metadata}
     spec = report.get("spec")
@@ -61,5 +61,5 @@ def _work(pods: Any, may: MayLook, alias: Alias) -> Any:
 
 
 def _namespace(work: str) -> str:
-    """A work is called by the namespace of its workload, which has no dot, and its name."""
+    """A work is named by its workload's namespace, which has no dot, a dot, and a name."""
     return work.partition(".")[0]

@@ -1,14 +1,14 @@
-"""Workloads as rows: what a list of them shows, and no more.
+"""Workloads as rows: only what a list of them shows.
 
-A page that lists 50,000 workloads needs a twentieth of what they say. So lists and watches are
-served in one form more, beside whole objects, tables and metadata:
+A page that lists 50,000 workloads needs a twentieth of their content. So lists and watches are
+served in one more form, besides whole objects, tables and metadata:
 
     Accept: application/json;as=Rows;g=fairway.dev;v=v1alpha1
 
-A list then has `columns` and `rows`, a watch one `row` an event; rights, selectors, pages, versions
-and bookmarks are those of any list or watch. A row ends with its last value that says anything.
+A list then has `columns` and `rows`, a watch one `row` per event; rights, selectors, pages,
+versions and bookmarks are those of any list or watch. Empty values at the end of a row are omitted.
 
-Columns are only ever added, at the end: a tab that was opened before the hub was renewed goes on.
+Columns are only ever added, at the end: a tab opened before the hub was upgraded keeps working.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ COLUMNS = (
     "kind",
     "mode",
     "priority",
-    "gpus",  # what it asks for as far as its spec says it plainly; null: not known
+    "gpus",  # requested, where the spec says it directly; null: unknown
     "wanted",  # pods
-    "ready",  # pods, those that succeeded among them
+    "ready",  # pods, including those that succeeded
     "replicas",
     "places",  # [cluster, GPUs, pods, flavors] each
     "queued",
@@ -53,7 +53,8 @@ COLUMNS = (
     "past",  # [clusters, from, to, reason] of each attempt that ran
     "reservation",  # [cluster, expected start, flavors]
     # Of a service: [surge, policy, whether it is native, pods ready, placements: [cluster, group,
-    # replicas], what leaves: the same and how and for whom, traffic: [cluster, ready, weight]].
+    # replicas], those released: [the same, how, for which workload], traffic: [cluster, ready,
+    # weight]].
     "service",
 )
 _SERVED = frozenset({("fairway.dev", "v1alpha1", "workloads")})
@@ -66,7 +67,7 @@ def has_rows(resource: Resource) -> bool:
 
 
 class _Part(msgspec.Struct, rename="camel", frozen=True):
-    """As much of an object as a row needs."""
+    """The part of an object that a row needs."""
 
 
 class _Metadata(_Part, frozen=True):
@@ -182,7 +183,7 @@ _NO_CLAIM = _Claim()
 
 
 async def many(listing: Listing, metadata: JsonObject) -> bytes:
-    """A list as rows; each is read anew, so others are served in between."""
+    """A list as rows, decoded one by one in slices, so that other requests run in between."""
     head = _encode(
         {"kind": KIND, "apiVersion": GROUP_VERSION, "metadata": metadata, "columns": COLUMNS}
     )
@@ -191,7 +192,7 @@ async def many(listing: Listing, metadata: JsonObject) -> bytes:
 
 
 def one(event: WatchEvent) -> bytes:
-    """What a watch tells of one workload."""
+    """The object of one watch event."""
     if event.type == "BOOKMARK":
         return event.stored.raw
     row = row_of(event.stored)
@@ -289,7 +290,7 @@ def _service(spec: _Spec, status: _Status, claim: _Claim) -> list[Any]:
 
 
 def _kind(spec: _Spec) -> str:
-    """What it was submitted as."""
+    """The kind that was submitted."""
     if spec.source is not None and spec.source.kind:
         return spec.source.kind
     for manifest in islice(spec.template.manifests if spec.template else (), 1):
@@ -301,7 +302,7 @@ def _kind(spec: _Spec) -> str:
 
 
 def _wanted(spec: _Spec) -> float | None:
-    """What it asks for before anything is decided, as far as its spec says it plainly."""
+    """The accelerators requested before any decision, where the spec says it directly."""
     times = spec.replicas if spec.replicas is not None else 1
     if spec.pod_sets:
         return times * sum(pod_set.count * _devices(pod_set.requests) for pod_set in spec.pod_sets)
@@ -338,7 +339,7 @@ def _get(value: object, *path: str) -> object:
 
 
 def _devices(requests: dict[str, Any]) -> float:
-    """How many accelerators, counted as queues and clusters count them."""
+    """The number of accelerators, counted as in queues and clusters."""
     result: float = 0
     for resource, quantity in requests.items():
         if is_accelerator(resource):

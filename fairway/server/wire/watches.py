@@ -1,7 +1,7 @@
 """Watches as streams of JSON lines.
 
 Events that wait together are sent together. A stream ends at its time limit, when the store ends
-the watch (with an ERROR event that says why), when the hub stops, or when the client goes.
+the watch (with an ERROR event that says why), when the hub stops, or when the client disconnects.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SECONDS_DEFAULT = 3600
 _SECONDS_MAX = 24 * 3600
 _EVENTS_AT_ONCE_MAX = 500
 
-# An object as its reader may see it.
+# Gives an object as the caller may see it.
 Show = Callable[[Stored], Stored]
 
 
 class Streams:
-    """Opens watches, and ends all of them when the hub stops."""
+    """Opens watches as streams of lines."""
 
     def __init__(self, store: Store, clock: Clock, metrics: Metrics) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class Streams:
                     return
                 self._metrics.watch_events_sent(len(events))
                 now = self._clock.now()
-                # A large kind comes in parts, so that others are served in between.
+                # Many events are sent in parts, so that other requests run in between.
                 for start in range(0, len(events), _EVENTS_AT_ONCE_MAX):
                     part = events[start : start + _EVENTS_AT_ONCE_MAX]
                     if show is not None:
@@ -92,7 +92,7 @@ class Streams:
 
 
 class _WatchStream:
-    """The lines of a watch; closing it ends the watch, even before the first line was taken."""
+    """The lines of a watch; closing it ends the watch, even before the first line is read."""
 
     def __init__(self, watch: Watch, lines: AsyncGenerator[bytes, None]) -> None:
         self._watch = watch

@@ -1,9 +1,9 @@
-"""What becomes of an object before it is kept.
+"""The steps between a request and a stored object.
 
 For each write, in this order: identity and metadata that only the store may set; the schema (prune,
-default, limits); what is particular to the kind; rules over several fields; who owns which field.
-A write is refused with all its faults at once, or comes out ready to be kept. Nothing here waits,
-and nothing is stored here.
+default, limits); the checks of the kind; rules over several fields; managed fields. A write is
+refused with all its faults at once, or comes out ready to be stored. Nothing here waits, and
+nothing is stored here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fairway.store.embedded.shelves import Record
 from fairway.store.embedded.submissions import keep_note
 from fairway.store.interface import Write
 
-# Who created an object; set by the store, never by a client.
+# The user who created an object; set by the store, never by a client.
 CREATED_BY = "fairway.dev/created-by"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -46,7 +46,7 @@ _GENERATE_NAME_MAX = 58
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """The steps of a write, with the time and the chance they need."""
+    """The steps of a write, with the clock and the randomness they need."""
 
     clock: Clock
     make_uid: Callable[[], str]
@@ -55,14 +55,14 @@ class Admission:
     def create(
         self, resource: Resource, body: JsonObject, *, namespace: str, write: Write
     ) -> JsonObject:
-        """A new object, ready to be kept."""
+        """A new object, ready to be stored."""
         metadata = _identify(resource, body, namespace)
         if metadata.get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
         self._name(metadata)
         self._begin(resource, body, metadata)
         self._conform(resource, body, None, write)
-        # The status is not the writer's, whatever the kind itself begins it with.
+        # The writer does not own the status, whatever the kind initializes it with.
         written = {k: v for k, v in body.items() if k != "status" or not resource.has_status}
         entries = managed.after_update(None, written, **self._ownership(resource, write, ""))
         return self._create(body, entries, write)
@@ -70,7 +70,7 @@ class Admission:
     def create_applied(
         self, resource: Resource, body: JsonObject, *, namespace: str, write: Write
     ) -> JsonObject:
-        """A new object made by server-side apply; it brings its field owners along."""
+        """A new object from server-side apply, which already has its managed fields."""
         metadata = _identify(resource, body, namespace)
         if metadata.get("resourceVersion") or metadata.get("uid"):
             raise BadRequest("an object to be created by apply has no resourceVersion and no uid")
@@ -89,15 +89,15 @@ class Admission:
         write: Write,
         is_applied: bool = False,
     ) -> tuple[JsonObject, JsonObject]:
-        """An object before and after a write; equal where nothing changes."""
+        """An object before and after a write; equal if nothing changes."""
         old = record.body()
         metadata = _identify(resource, body, old["metadata"].get("namespace", ""))
         entries = metadata.get("managedFields") if is_applied else None
-        # What the writer says of managedFields is looked at by the tracker alone.
+        # Only the field tracker looks at the managedFields that the writer sent.
         said = metadata.pop("managedFields", None)
         known = old if resource.is_custom and record.conforms_to is resource.schema else None
-        # The steps below work in place, but never on what is known to conform. Other things that
-        # stay come from a copy of their own.
+        # The steps below work in place, but never on what is known to conform. Everything else
+        # that is kept comes from a separate copy.
         kept = old if known is not None and resource.prepare is None else record.body()
         body = _merged_with_old(resource, kept, body, subresource, write)
         self._conform(resource, body, old, write, known=known)
@@ -159,7 +159,7 @@ class Admission:
                 faults.extend(resource.check(body, old))
             faults.extend(check_rules(body, old, resource.schema, is_update=old is not None))
         if faults and old is not None and resource.is_custom:
-            # What was wrong before and is not touched may stay.
+            # Faults that existed before and are not touched may stay.
             faults = [fault for fault in faults if not is_unchanged(fault, body, old)]
         if faults:
             name = body["metadata"].get("name", "")
@@ -175,7 +175,7 @@ class Admission:
         write: Write,
         force: bool,
     ) -> JsonObject:
-        """What server-side apply makes of an object, not yet checked."""
+        """The result of server-side apply on an object, not yet checked."""
         ownership = self._ownership(resource, write, subresource)
         merged = managed.apply(live, applied, force=force, **ownership)
         if write.manager == "kubectl" and live is not None:
@@ -195,14 +195,14 @@ class Admission:
 
 @lru_cache(maxsize=256)
 def _blank(node: Node) -> JsonObject:
-    """What an object of a built-in kind holds before anybody sets a field."""
+    """An object of a built-in kind before any field is set."""
     return managed.blank_of(node)
 
 
 def _keep_last_applied(merged: JsonObject, applied: JsonObject) -> None:
-    """Keeps the note of `kubectl apply` true for an object that went over to server-side apply.
+    """Updates the annotation of client-side `kubectl apply` on a server-side apply.
 
-    Otherwise a later apply from the client would take back what it did not know of.
+    Otherwise a later client-side apply would revert changes that it did not know.
     """
     annotations = merged["metadata"].get("annotations") or {}
     if LAST_APPLIED not in annotations:
@@ -251,7 +251,7 @@ def _drop_empty(metadata: JsonObject) -> None:
 def _merged_with_old(
     resource: Resource, old: JsonObject, body: JsonObject, subresource: str, write: Write
 ) -> JsonObject:
-    """The body with everything that this write may not change as it was."""
+    """The body, with the old value of everything that this write may not change."""
     if subresource == "status":
         merged = {key: value for key, value in old.items() if key != "status"}
         merged["metadata"] = {
@@ -316,7 +316,7 @@ def _report_unknown(resource: Resource, findings: Findings, write: Write) -> Non
 
 
 def _refuse_wrong_types(resource: Resource, faults: Sequence[FieldError]) -> None:
-    """A built-in kind with a value of the wrong type cannot even be read."""
+    """Raises BadRequest: an object of a built-in kind with a wrong type cannot be decoded."""
     wrong = [fault for fault in faults if fault.type == "FieldValueTypeInvalid"]
     if wrong:
         raise BadRequest(
@@ -338,7 +338,7 @@ def _count_generation(resource: Resource, old: JsonObject, body: JsonObject) -> 
 
 
 def _saying(body: JsonObject, said: Any) -> JsonObject:
-    """The body with what its writer said of managedFields, for the tracker to see a reset."""
+    """The body with the managedFields that its writer sent, so that the tracker sees a reset."""
     if said is None:
         return body
     return {**body, "metadata": {**body["metadata"], "managedFields": said}}
@@ -352,6 +352,6 @@ def _put_managed(body: JsonObject, entries: list[JsonObject]) -> None:
 
 
 def missing_version(resource: Resource, name: str) -> Invalid:
-    """The refusal of a replacement that does not say what it replaces."""
+    """The error of an update without a resource version."""
     fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
     return Invalid.of(resource.kind, resource.group, name, [fault])

@@ -1,9 +1,9 @@
-"""What follows a deletion.
+"""Garbage collection after a deletion.
 
-Dependents go when their last owner is gone (background), before it goes (foreground), or stay
-without it (orphan). A namespace empties itself before it goes; so does a custom kind. Events
-expire. All of it is ordinary deletion through the store, so finalizers hold here as anywhere, and
-a crash in the middle is taken up again at the next start.
+Dependents are deleted after their last owner is gone (background) or before it (foreground), or
+lose their owner reference and stay (orphan). A namespace is emptied before it is removed; so is a
+custom kind. Events expire. All of it is ordinary deletion through the store, so finalizers apply,
+and work interrupted by a crash is resumed at the next start.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SWEEP_SECONDS = 30.0
 
 
 class Collector:
-    """Follows deletions to their end."""
+    """Completes deletions."""
 
     def __init__(self, store: EmbeddedStore, shelves: Shelves, clock: Clock) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class Collector:
         self._clock = clock
 
     def start(self) -> None:
-        """Takes up what an earlier run left half done."""
+        """Resumes what an earlier run left unfinished."""
         for uid in self._shelves.owner_uids():
             if not self._shelves.has_uid(uid):
                 self._store.run(self._collect(uid))
@@ -57,7 +57,7 @@ class Collector:
                     self._continue(shelf.kind, record)
         self._store.run(self._expire_events())
 
-    # What holds an object that is to be deleted.
+    # What blocks a deletion.
 
     def holders(self, resource: Resource, body: JsonObject, how: Deletion) -> list[str]:
         """The finalizers that a deletion must wait for."""
@@ -84,7 +84,7 @@ class Collector:
         return finalizers
 
     def is_held(self, resource: Resource, body: JsonObject) -> bool:
-        """Whether something still holds an object that is being deleted."""
+        """Whether something still blocks the deletion of an object."""
         if (resource.group, resource.plural) == NAMESPACES and self._contents(
             body["metadata"]["name"]
         ):
@@ -121,14 +121,14 @@ class Collector:
             self._store.run(self._finish_definition(record))
 
     def _check_owners(self, change: Change) -> None:
-        """An object that names only owners which are gone is collected as well."""
+        """Collects an object whose owners are all gone."""
         owners = change.record.owners
         if owners and not any(self._shelves.has_uid(uid) for uid in owners):
             for uid in owners:
                 self._store.run(self._collect(uid))
 
     def _continue(self, kind: KindId, record: Record) -> None:
-        """Goes on with the deletion of an object that something holds."""
+        """Continues a deletion that something blocks."""
         body = record.body()
         metadata = body["metadata"]
         if not metadata.get("deletionTimestamp"):
@@ -146,7 +146,7 @@ class Collector:
     # Owners and dependents.
 
     async def _collect(self, uid: str) -> None:
-        """Deletes those whose owners are all gone; others only lose this reference."""
+        """Deletes dependents whose owners are all gone; others only lose this owner reference."""
         for place in self._shelves.dependents(uid):
             record = self._shelves.get(*place)
             if record is None:
@@ -162,7 +162,7 @@ class Collector:
         await self._drop_finalizer(place, ORPHAN)
 
     async def _delete_first(self, uid: str) -> None:
-        """Foreground: dependents go before their owner."""
+        """Foreground: deletes dependents before their owner."""
         for place in self._shelves.dependents(uid):
             record = self._shelves.get(*place)
             if record is not None and b'"deletionTimestamp"' not in record.raw:
@@ -177,7 +177,7 @@ class Collector:
                 await self._drop_finalizer(place, FOREGROUND)
 
     def _blocking(self, uid: str) -> list[RecordKey]:
-        """The dependents that keep their owner: those that say so."""
+        """The dependents that block the deletion of their owner (`blockOwnerDeletion`)."""
         return [
             place
             for place in self._shelves.dependents(uid)
@@ -237,7 +237,7 @@ class Collector:
             if max(map(parse_timestamp, seen)) < oldest:
                 yield EVENTS, name
 
-    # Ordinary calls of the store; what is gone meanwhile is well.
+    # Ordinary calls of the store; an object that is gone meanwhile is no error.
 
     async def _delete(self, place: RecordKey, how: Deletion) -> None:
         key = self._key(place[0])
@@ -268,7 +268,7 @@ class Collector:
         try:
             await self._store.patch(key, name, patch, namespace=namespace, write=_COLLECTOR)
         except ApiError:
-            return  # gone, or replaced by another of its name
+            return  # gone, or replaced by another object of its name
 
     def _key(self, kind: KindId) -> ResourceKey | None:
         resource = self._store.catalogue.storing(*kind)

@@ -1,7 +1,7 @@
-"""Time that a pod gets to end.
+"""Grace periods of pods.
 
-A pod that runs on a node is not removed at once: it is marked, and whoever runs it removes it when
-it has ended, or says that nothing is to be waited for. A second deletion may shorten the time.
+A pod that runs on a node is not removed at once: it is marked, and what runs it removes it after it
+has ended, or deletes it without a grace period. A second deletion may shorten the grace period.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ENDED = ("Succeeded", "Failed")
 
 
 def is_granted(resource: Resource, body: JsonObject, how: Deletion) -> bool:
-    """Whether an object is marked only, since its processes have yet to end."""
+    """Whether a deletion only marks an object, since its processes still run."""
     if (resource.group, resource.plural) != ("", "pods"):
         return False
     is_running = bool((body.get("spec") or {}).get("nodeName")) and (
@@ -33,7 +33,7 @@ def seconds(body: JsonObject, how: Deletion) -> int:
 
 
 def mark(body: JsonObject, how: Deletion, now: float) -> bool:
-    """Marks a pod for its end; false where an earlier mark already asks for as much."""
+    """Marks a pod for deletion; false if an earlier mark has the same grace or less."""
     metadata = body["metadata"]
     wanted = seconds(body, how)
     had = metadata.get("deletionGracePeriodSeconds")

@@ -1,8 +1,8 @@
 """The last changes, in order.
 
-A watch that resumes reads them forward; a list that continues at an older version reads them
-backward, undoing each change. The window is bounded in number and in bytes; what leaves it moves
-the floor, below which nobody can resume, and names the rows that the journal may drop.
+A watch that resumes reads them forward; a list that continues at an older version undoes them. The
+window is bounded in number and in bytes. A change that leaves it raises the floor, below which no
+watch can resume, and names the rows that the journal may drop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairway.store.interface import EventType
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write: what was before (None: created) and what is now (a tombstone if removed)."""
+    """One write: the previous record (None: created) and the new one (a tombstone if removed)."""
 
     kind: KindId
     record: Record
@@ -48,7 +48,7 @@ class History:
         self.floor = 0
 
     def add(self, change: Change) -> list[int]:
-        """Remembers a change; returns versions that nobody can ask for any more."""
+        """Adds a change; returns versions that can no longer be read."""
         self._order.append(change)
         self._by_kind.setdefault(change.kind, []).append(change)
         self._bytes += len(change.record.raw)
@@ -62,7 +62,7 @@ class History:
         self._bytes -= len(oldest.record.raw)
         self.floor = oldest.version
         changes = self._by_kind[oldest.kind]
-        # Amortised: the list is cut once half of it has left the window.
+        # Amortized: the list is cut once half of it has left the window.
         if len(changes) > 16 and changes[len(changes) // 2].version <= self.floor:
             self._by_kind[oldest.kind] = changes[len(changes) // 2 + 1 :]
         if oldest.previous is not None:
@@ -76,7 +76,7 @@ class History:
         return changes[bisect_right(changes, version, key=lambda change: change.version) :]
 
     def undo(self, kind: KindId, version: int) -> dict[Name, Record | None]:
-        """What each object changed since was at that version; None: it was not there."""
+        """The record at a version of each object changed since; None: it did not exist."""
         before: dict[Name, Record | None] = {}
         for change in self.since(kind, version):
             before.setdefault(change.record.name, change.previous)

@@ -1,4 +1,4 @@
-"""Ids and generated names: from the system's randomness, or from a seed where runs repeat."""
+"""Uids and generated names: random, or from a seed for runs that must repeat."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UUID_MASK = ~0xF000_C000_0000_0000_0000
 
 
 def admission(clock: Clock, chance: random.Random | None) -> Admission:
-    """Ids from the system's randomness, or from a seed for runs that must repeat."""
+    """Admission with random uids, or with uids from a seed for runs that must repeat."""
     if chance is None:
         return Admission(
             clock=clock,

@@ -1,11 +1,11 @@
 """The append-only log on disk.
 
 One table holds every version of every object: a write is an insert at the end, a deletion is an
-insert of a tombstone, and the newest row of a key is its state. History for watches is thereby the
-same rows, and a batch of writes of any size is one transaction with one fsync.
+insert of a tombstone, and the newest row of a key is its state. The same rows are the history for
+watches, and a batch of writes of any size is one transaction with one fsync.
 
-Rows that have been superseded and have left the history window are dropped in later batches. The
-newest row of all is never dropped, so versions never go back.
+Superseded rows that have left the history window are dropped in later batches. The newest row of
+all is never dropped, so versions never go back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairway.disks import no_room, refusal
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One version of one object. `value` is its JSON text, kept with a tombstone too."""
+    """One version of one object. `value` is its JSON text; a tombstone has one too."""
 
     version: int
     group: str
@@ -36,14 +36,14 @@ class Row:
 
 
 class Journal(Protocol):
-    """What the store asks of a disk."""
+    """What the store needs of a disk."""
 
     def load(self) -> Iterator[Row]:
         """All rows, oldest first."""
         ...
 
     def append(self, rows: Sequence[Row], dropped: Sequence[int]) -> asyncio.Future[None]:
-        """Begins to write all rows durably, or none; forgets the versions in `dropped`."""
+        """Starts to write all rows durably, or none; drops the versions in `dropped`."""
         ...
 
     async def close(self) -> None: ...
@@ -66,7 +66,7 @@ _FORMAT = 1
 class SqliteJournal:
     """The log in a SQLite file, written from one thread.
 
-    `is_inline` writes on the caller's own thread instead: tests on virtual time stay in one thread.
+    `is_inline` writes on the caller's thread instead: tests on virtual time stay in one thread.
     """
 
     def __init__(self, path: Path | str, *, is_inline: bool = False) -> None:
@@ -103,7 +103,7 @@ class SqliteJournal:
         if result not in (0, _FORMAT):
             raise InternalError(f"the data was written by another version (format {result})")
         if result == _FORMAT:
-            return  # nothing is written, so that a hub starts and is read though its disk is full
+            return  # writes nothing, so that a hub starts and serves reads on a full disk
         run("BEGIN IMMEDIATE")
         run(_SCHEMA)
         run(f"PRAGMA user_version={_FORMAT}")
@@ -141,7 +141,7 @@ class SqliteJournal:
                 )
             connection.execute("COMMIT")
         except BaseException as fault:
-            # SQLite ends a transaction by itself where the disk is full.
+            # SQLite ends a transaction by itself when the disk is full.
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             if _is_full(fault):
@@ -161,8 +161,8 @@ def _is_full(fault: BaseException) -> bool:
 def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
     """Inserts many rows with few statements.
 
-    Each statement gives up the interpreter's lock once and has to get it back; row by row, this
-    thread would mostly wait for the one that decides.
+    Each statement releases the interpreter's lock and must acquire it again; row by row, this
+    thread would mostly wait for the event loop's thread.
     """
     start = 0
     size = _CHUNK_MAX

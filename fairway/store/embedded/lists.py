@@ -1,7 +1,8 @@
 """Lists: a page of a kind's objects, at the newest version or at an older one.
 
-A list that continues shows the objects as they were when it began: the history undoes what changed
-since. Where that reaches back too far, the answer is Expired and the reader begins again.
+A list that continues shows the objects as they were when it began: the history undoes later
+changes. If the history does not reach back that far, the list is Expired and the reader starts
+again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from fairway.store.interface import Listing, Page, Selection, Stored
 
 
 class _Token(msgspec.Struct, array_like=True):
-    """Where a list continues: at which version, after which name."""
+    """A continue token: the version of the list, and the last name returned."""
 
     version: int
     namespace: str
@@ -55,7 +56,7 @@ def answer(
     history: History,
     version: int,
 ) -> Listing:
-    """One page of a list. `version` is the newest that readers may see."""
+    """One page of a list. `version` is the newest that reads may see."""
     where = _where(page, version)
     if where.version < history.floor:
         raise Expired(
@@ -129,14 +130,14 @@ def _names(
 
 
 def _span(names: list[Name], namespace: str) -> tuple[int, int]:
-    """Where a namespace begins and ends among sorted names."""
+    """The range of a namespace in sorted names."""
     if not namespace:
         return 0, len(names)
     return bisect_left(names, (namespace, "")), bisect_left(names, (namespace + "\0", ""))
 
 
 def records(shelf: Shelf, selection: Selection) -> list[Record]:
-    """The present records of a namespace, or all, in order."""
+    """The current records of a namespace, or all, in order."""
     names = shelf.names()
     start, end = _span(names, selection.namespace)
     return [shelf.records[name] for name in names[start:end]]

@@ -1,4 +1,4 @@
-"""From the journal back into memory: the newest state of everything, and the recent changes."""
+"""Loads the journal into memory: the newest state of every object, and the recent changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairway.store.embedded.shelves import KindId, Name, Record, Shelves
 def load(journal: Journal, shelves: Shelves, history: History) -> int:
     """Fills the shelves and the history; returns the newest version."""
     was_enabled = gc.isenabled()
-    # A hundred thousand new objects and no garbage: collecting meanwhile only costs time.
+    # A hundred thousand new objects and no garbage: collection would only cost time.
     gc.disable()
     try:
         return _load(journal, shelves, history)
@@ -45,7 +45,7 @@ def _load(journal: Journal, shelves: Shelves, history: History) -> int:
 def _remember(changes: list[Change], history: History) -> None:
     """Keeps the part of the log in which no version is missing.
 
-    Rows older than a gap were superseded and dropped: what happened there is not known any more.
+    Some rows before a gap were superseded and dropped, so the history there is incomplete.
     """
     start = len(changes)
     while start > 0 and (

@@ -1,4 +1,4 @@
-"""A disk that is memory: rows in a list, written at once in the caller's own thread."""
+"""A journal in memory: rows in a list, written at once in the caller's thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairway.store.embedded.journal import Row
 
 
 class MemoryJournal:
-    """Keeps every row; whoever opens a store on a copy of its rows finds what was written."""
+    """Keeps every row; a store opened on a copy of its rows has everything that was written."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.rows = list(rows)

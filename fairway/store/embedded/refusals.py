@@ -1,4 +1,4 @@
-"""The store's refusals, worded as a kube-apiserver words them."""
+"""The store's errors, worded like those of a kube-apiserver."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def lasting_object(resource: Resource, name: str) -> Forbidden:
 def check_identity(
     resource: Resource, metadata: JsonObject, old: Record, *, may_conflict: bool = True
 ) -> None:
-    """A write that names a version or an identity is meant for that one only.
+    """Refuses a write that names another resource version or uid than the object has.
 
-    A replacement with another identity conflicts; a patch that would change it is wrong.
+    An update with another uid is a conflict; a patch that would change the uid is invalid.
     """
     given = metadata.get("resourceVersion")
     if given and given != str(old.version):
@@ -128,7 +128,7 @@ def check_identity(
 
 
 def check_preconditions(resource: Resource, old: Record, how: Deletion) -> None:
-    """A deletion may say which identity or version it means."""
+    """Refuses a deletion whose preconditions on uid or resource version do not hold."""
     if how.uid and how.uid != old.uid:
         raise _unmet(resource, old, "UID", how.uid, old.uid, "deleted and then recreated")
     if how.version and how.version != str(old.version):

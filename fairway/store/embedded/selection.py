@@ -1,4 +1,4 @@
-"""Which records a list or a watch means: namespace, labels, fields."""
+"""Which records a list or a watch selects: by namespace, labels, fields."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fairway.schema.paths import dotted_get
 from fairway.store.embedded.shelves import Record
 from fairway.store.interface import Selection
 
-# Fields that a selector calls otherwise than the object does.
+# Fields whose name in a selector differs from that in the object.
 _ALIASES = {"source": "source.component", "status.successful": "status.succeeded"}
 
 Selects = Callable[[Record], bool]
 
 
 def selects(selection: Selection, resource: Resource) -> Selects:
-    """A test of records; as cheap as the selection allows."""
+    """A test of records, as cheap as the selection allows."""
     namespace = selection.namespace
     labels = parse_labels(selection.labels)
     fields = parse_fields(selection.fields)
@@ -49,7 +49,7 @@ def _check_fields(fields: Requirements, resource: Resource) -> None:
                     f'"{requirement.key}" is not a known field selector: only "metadata.name",'
                     ' "metadata.namespace"'
                 )
-            # Clients say themselves what they looked for.
+            # The message need not repeat the selector: clients show it themselves.
             raise BadRequest(why)
 
 
@@ -69,7 +69,7 @@ def _fields_hold(requirements: Requirements, record: Record) -> bool:
 
 
 def _text(value: Any) -> str:
-    """A value as a field selector sees it: what is not there is empty text."""
+    """A value as text for a field selector; a missing value is empty text."""
     match value:
         case None:
             return ""

@@ -1,8 +1,8 @@
 """The objects in memory, by kind.
 
-A `Record` is one object at one version: its JSON text, and the few facts that lists, watches and
-the collector ask for so often that decoding the text each time would be waste. A `Shelf` holds the
-records of one kind; `Shelves` all of them, with an index from owners to dependents.
+A `Record` is one object at one version: its JSON text, and the few fields that lists, watches and
+the collector need too often to decode the text each time. A `Shelf` holds the records of one kind;
+`Shelves` holds all of them, with an index from owners to dependents.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class _Head(msgspec.Struct, rename="camel"):
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-_WHOLE_ENDS = (b".0,", b".0}", b".0]")  # of a whole number that is written as a fraction
+_WHOLE_ENDS = (b".0,", b".0}", b".0]")  # how a whole number written as a fraction ends
 
 
 def json_text(body: JsonObject) -> bytes:
-    """The JSON text of an object; whole numbers are written as such, as a kube-apiserver does."""
+    """The JSON text of an object; whole numbers have no fraction, as in a kube-apiserver."""
     raw = _encode(body)
     if any(chunk in raw for chunk in _WHOLE_ENDS):
         return _encode(_with_whole_numbers(body))
@@ -64,7 +64,7 @@ def _with_whole_numbers(value: Any) -> Any:
 
 
 class Record:
-    """One object at one version; never changed once made."""
+    """One object at one version. Its content never changes."""
 
     __slots__ = (
         "api_version",
@@ -97,15 +97,15 @@ class Record:
         self.uid = uid
         self.labels = labels
         self.owners = owners
-        # The schema that it was last held against; None: not known, as after reading it from disk.
+        # The schema it was last checked against; None: unknown, as after reading it from disk.
         self.conforms_to: object = None
-        self.kept_as = api_version  # the version of its kind in which it is on disk
-        # By the schema named first, without the fields that it does not have; None: as it is.
+        self.kept_as = api_version  # the API version in which it is on disk
+        # A schema, and the record without fields that the schema lacks; None: no such fields.
         self.shown: tuple[object, Record | None] = (None, None)
 
     @classmethod
     def of(cls, body: JsonObject, version: int) -> Record:
-        """A record of an object about to be kept; writes its version into it."""
+        """A record of an object about to be stored; sets its resourceVersion."""
         metadata = body["metadata"]
         metadata["resourceVersion"] = str(version)
         references = metadata.get("ownerReferences")
@@ -144,13 +144,13 @@ class Record:
         return decoded
 
     def stored(self, resource: Resource) -> Stored:
-        """The object as a given version of its kind has it."""
+        """The object in a given version of its kind."""
         if resource.api_version == self.api_version and self.version > resource.defined_at:
             return Stored(self.raw)
         return Stored(self.as_one_of(resource).raw)
 
     def as_one_of(self, resource: Resource) -> Record:
-        """The same object at the same version, said in a given version of its kind."""
+        """The same object at the same resource version, in a given version of its kind."""
         if resource.api_version != self.api_version:
             body = self._body_in(resource)
             if resource.is_custom:
@@ -160,7 +160,7 @@ class Record:
             return self
         if self.shown[0] is not resource.schema:
             body = self.body()
-            # On disk it is as no version has it, so writing it is never in vain.
+            # The disk has it in no API version exactly, so an update must always be written.
             record = self._saying(body, "") if prune(body, resource.schema) else None
             self.shown = (resource.schema, record)
         return self.shown[1] or self
@@ -178,7 +178,7 @@ class Record:
 
 
 class Shelf:
-    """The records of one kind, in the order of their names when listed."""
+    """The records of one kind, listed in the order of their names."""
 
     __slots__ = ("_is_sorted", "_names", "kind", "records")
 
@@ -201,7 +201,7 @@ class Shelf:
     def names(self) -> list[Name]:
         """All names in order; sorting a nearly sorted list costs little."""
         if not self._is_sorted:
-            # A name removed and added again stands here twice until now.
+            # A name removed and added again is here twice until now.
             present = self.records
             self._names = [name for name in dict.fromkeys(self._names) if name in present]
             self._names.sort()
@@ -214,7 +214,7 @@ class Shelves:
 
     def __init__(self) -> None:
         self._shelves: dict[KindId, Shelf] = {}
-        self._dependents: dict[str, set[RecordKey]] = {}  # owner uid to those who name it
+        self._dependents: dict[str, set[RecordKey]] = {}  # owner uid to dependents
         self._uids: dict[str, RecordKey] = {}
 
     def shelf(self, kind: KindId) -> Shelf:
@@ -257,7 +257,7 @@ class Shelves:
                     del self._dependents[owner]
 
     def dependents(self, uid: str) -> list[RecordKey]:
-        """Who names this owner, in a stable order."""
+        """The dependents of an owner, in a stable order."""
         return sorted(self._dependents.get(uid, ()))
 
     def owner_uids(self) -> list[str]:

@@ -1,8 +1,8 @@
-"""The embedded store: the interface over memory, with SQLite beneath.
+"""The embedded store: the interface over memory, with SQLite below.
 
-Reads answer from memory and see only what is on disk. Writes are decided here, in one go without
-waiting, against the newest state; then they wait for the disk (`writes`). See the package for how
-the parts divide the work.
+Reads are served from memory and see only what is on disk. Writes are decided here, in one step
+without waiting, against the newest state; then they wait for the disk (`writes`). See the package
+for the other parts.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from fairway.store.interface import (
 
 DEFINITIONS: KindId = ("apiextensions.k8s.io", "customresourcedefinitions")
 NAMESPACES: KindId = ("", "namespaces")
-# Namespaces that everything else relies on.
+# Namespaces that may not be deleted, since everything else relies on them.
 _LASTING_NAMESPACES = ("default", "kube-system", "kube-public")
 BOOKMARK_SECONDS = 60.0
 
@@ -87,14 +87,14 @@ class EmbeddedStore:
         self._admission = admission(self.clock, chance)
         self._submissions = Submissions(self.writer.newest)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.followers: list[Callable[[Change], None]] = []  # told of each write on disk
+        self.followers: list[Callable[[Change], None]] = []  # called after each write on disk
         self.collector = Collector(self, self._shelves, self.clock)
         self.writer.on_change = self._change
 
     # Opening and closing.
 
     def start(self) -> None:
-        """Reads the journal and begins to look after what it found."""
+        """Loads the journal, and starts bookmarks and the collector."""
         self.writer.resume(load(self._journal, self._shelves, self._history))
         for record in self._shelves.shelf(DEFINITIONS).records.values():
             self.catalogue.put_definition(record.body())
@@ -105,7 +105,7 @@ class EmbeddedStore:
         await self._watches.close()
 
     async def close(self) -> None:
-        """Ends watches and timers, and waits for the writes under way."""
+        """Ends watches and timers, and waits for the writes in flight."""
         await self.end_watches()
         for task in list(self._tasks):
             task.cancel()
@@ -115,21 +115,21 @@ class EmbeddedStore:
         await self._journal.close()
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs something beside the calls, until the store closes."""
+        """Runs a background task until the store closes."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     @property
     def version(self) -> int:
-        """The newest version on disk is at least this, once all writes are answered."""
+        """The version of the newest decided write, which may not be on disk yet."""
         return self.writer.version
 
     def count(self) -> int:
         return self._shelves.count()
 
     def counts(self) -> dict[str, int]:
-        """How many objects there are of each kind, by `plural.group`."""
+        """The number of objects of each kind, by `plural.group`."""
         return {
             ".".join(part for part in reversed(shelf.kind) if part): len(shelf.records)
             for shelf in self._shelves.all()
@@ -202,7 +202,7 @@ class EmbeddedStore:
                 watch.bookmark(self.writer.published, ends_initial=True)
             return
         if not since:
-            return  # from now on, without what is there
+            return  # from now on, without the existing objects
         if since < self._history.floor:
             raise Expired(f"too old resource version: {since} ({self._history.floor})")
         missed = self._history.since(watch.kind, since)
@@ -342,7 +342,7 @@ class EmbeddedStore:
         self.collector.mark_terminating(resource, body)
         return await self._keep(resource, body, old, write), False
 
-    # Keeping.
+    # Storing.
 
     async def _keep_next(
         self,
@@ -353,7 +353,7 @@ class EmbeddedStore:
         write: Write,
     ) -> Stored:
         self._submissions.take(resource, before, after, write)
-        # One that is kept in an earlier version is written anew, as Kubernetes does it too.
+        # An object stored in another API version is written again, as in Kubernetes.
         is_kept = old.kept_as.rpartition("/")[2] == _kept_version(resource)
         if is_kept and same(after, before):
             return old.stored(resource)
@@ -385,7 +385,7 @@ class EmbeddedStore:
         return record.stored(resource)
 
     def _change(self, change: Change) -> None:
-        """Follows each write once it is on disk: kinds come and go, dependents are collected."""
+        """Handles each write once it is on disk: updates the catalogue, collects dependents."""
         if change.kind == DEFINITIONS:
             name = change.record.name[1]
             if change.is_removed:
@@ -437,7 +437,7 @@ def _kind_id(resource: Resource) -> KindId:
 
 
 def _as_kept(resource: Resource, body: JsonObject) -> JsonObject:
-    """An object in the version in which its kind is kept."""
+    """An object in the storage version of its kind."""
     if resource.to_stored is not None:
         return resource.to_stored({**body, "apiVersion": resource.api_version})
     version = _kept_version(resource)
@@ -466,7 +466,7 @@ def _patch(resource: Resource, before: JsonObject, patch: Patch) -> Any:
 
 
 def _applied_body(resource: Resource, name: Name, body: Any) -> JsonObject:
-    """The body of an apply, with the names that its address gives."""
+    """The body of an apply, with name and namespace from the request's path."""
     if not isinstance(body, dict):
         raise BadRequest("an apply needs an object")
     if body.get("apiVersion") != resource.api_version or body.get("kind") != resource.kind:
@@ -487,7 +487,7 @@ def _applied_body(resource: Resource, name: Name, body: Any) -> JsonObject:
 
 
 def _unkept(body: JsonObject, previous: Record | None, resource: Resource) -> Stored:
-    """The answer of a dry run: the object as it would be, at the version it still has."""
+    """The result of a dry run: the object as it would be, at its current resource version."""
     body["apiVersion"] = resource.api_version
     if previous is not None:
         body["metadata"]["resourceVersion"] = str(previous.version)

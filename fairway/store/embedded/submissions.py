@@ -1,9 +1,9 @@
-"""Queues that take workloads of some people only, when somebody names one.
+"""Checks who may submit workloads to a queue.
 
-Looked at for whatever becomes a workload, when it is made and when its queue changes: by the queue
-it names, or the default one of its namespace or of the fleet. Whoever passes is noted on the
-object, since the core asks again when its turn comes: queues, namespaces and kinds that only a rule
-describes may have changed by then.
+The check is made for every object that becomes a workload, when it is created and when its queue
+changes: by the queue it names, or the default queue of its namespace or of the fleet. The submitter
+is recorded on the object, since the core checks again when its turn comes: queues, namespaces and
+kinds that only a rule describes may have changed by then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Newest = Callable[[KindId, Name], Record | None]
 
 
 def keep_note(body: JsonObject, note: str | None) -> None:
-    """Puts the note of who submitted an object in, or takes one out that nobody may write."""
+    """Records the submitter on an object, or removes such a note, which no client may write."""
     annotations = body["metadata"].get("annotations")
     if note is not None:
         if not isinstance(annotations, dict):
@@ -44,7 +44,7 @@ def keep_note(body: JsonObject, note: str | None) -> None:
 
 
 class Submissions:
-    """Looks at what is submitted."""
+    """Checks submissions."""
 
     def __init__(self, newest: Newest) -> None:
         self._newest = newest
@@ -52,9 +52,9 @@ class Submissions:
     def take(
         self, resource: Resource, before: JsonObject | None, after: JsonObject, write: Write
     ) -> None:
-        """Notes who submits an object, and refuses it where its queue does not take it."""
+        """Records the submitter of an object; raises Forbidden if its queue does not accept it."""
         if write.user == HUB:
-            return  # it acts for others, who are noted on what it writes
+            return  # it acts for users, who are recorded on what it writes
         is_workload = (resource.group, resource.plural) == _WORKLOADS
         named = _name(after, is_workload=is_workload)
         if before is None:
@@ -81,7 +81,7 @@ class Submissions:
         keep_note(after, note_of(write.user, write.groups))
 
     def _line(self, queue: str) -> Iterator[tuple[str, Submitters | None]]:
-        """A queue and those above it, with whom they take; a cycle is cut."""
+        """A queue and its ancestors, with their submitters; a cycle is cut."""
         seen: set[str] = set()
         while queue not in seen and (record := self._newest(_QUEUES, ("", queue))) is not None:
             seen.add(queue)
@@ -104,7 +104,7 @@ class Submissions:
 
 
 def _name(body: JsonObject, *, is_workload: bool) -> tuple[str, str]:
-    """Where an object names its queue, and which."""
+    """The field where an object names its queue, and the queue."""
     if not is_workload:
         return queue_said(body)
     spec = body.get("spec")
@@ -113,6 +113,6 @@ def _name(body: JsonObject, *, is_workload: bool) -> tuple[str, str]:
 
 
 def _is_native(body: JsonObject) -> bool:
-    """Whether a workload is made of it, as far as the kinds that we know by ourselves go."""
+    """Whether the object becomes a workload, judged by the built-in kinds alone."""
     is_ours = built_in().of(body) is not None
     return is_ours and not is_owned(body) and not is_of_a_work(body)

@@ -1,7 +1,7 @@
-"""Who is told of changes.
+"""Open watches and their events.
 
-Each watch has its own bounded queue. A reader that falls behind by more than the bound is told that
-its version expired, and lists again: one slow reader costs neither memory nor the others' time.
+Each watch has its own bounded queue. A reader that falls behind by more than the bound gets
+Expired, and lists again: a slow reader costs neither unbounded memory nor other readers' time.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class EmbeddedWatch:
         self._is_closed = False
         self._room = QUEUE_MAX
         self.wants_bookmarks = False
-        self.seen = 0  # the last version this watch knows of
+        self.seen = 0  # the last version this watch has seen
 
     def make_room(self, count: int) -> None:
-        """What a watch begins with does not count: a reader of a large kind is not behind."""
+        """Exempts initial events from the bound: a reader of a large kind is not behind."""
         self._room = QUEUE_MAX + count
 
     def offer(self, change: Change) -> None:
-        """Tells the reader of a change, as it looks through its selection."""
+        """Queues a change as the selection of this watch sees it."""
         self.seen = change.version
         event = self._event(change)
         if event is not None:
@@ -57,7 +57,7 @@ class EmbeddedWatch:
     def _event(self, change: Change) -> WatchEvent | None:
         """A change that enters the selection is ADDED, one that leaves it is DELETED.
 
-        Who is told that an object left sees it as it last was inside the selection.
+        The DELETED event of an object that left the selection shows it as it last was inside.
         """
         was = change.previous is not None and self._selects(change.previous)
         now = not change.is_removed and self._selects(change.record)
@@ -82,7 +82,7 @@ class EmbeddedWatch:
         self._wake()
 
     def bookmark(self, version: int, *, ends_initial: bool = False) -> None:
-        """Tells the reader how far it has come, without an object."""
+        """Queues a bookmark: the reader's version, without an object."""
         self.seen = version
         note = ',"annotations":{"k8s.io/initial-events-end":"true"}' if ends_initial else ""
         raw = (
@@ -99,12 +99,12 @@ class EmbeddedWatch:
         )
 
     def fail(self, error: ApiError) -> None:
-        """Ends the stream with an error, after what is queued."""
+        """Ends the stream with an error, after the queued events."""
         self._error = error
         self._wake()
 
     async def batch(self) -> list[WatchEvent]:
-        """All events that wait, at least one; an empty list once the watch is closed."""
+        """All queued events, at least one; an empty list once the watch is closed."""
         while not self._queue:
             if self._error is not None:
                 raise self._error
@@ -137,7 +137,7 @@ class Watches:
     """All open watches, by kind."""
 
     def __init__(self) -> None:
-        # In the order in which they came: two runs of one simulation tell them in the same.
+        # In the order they were opened, so that two runs of one simulation notify in that order.
         self._by_kind: dict[KindId, dict[EmbeddedWatch, None]] = {}
         self._is_closed = False
 
@@ -154,7 +154,7 @@ class Watches:
             watch.offer(change)
 
     def bookmark(self, version: int) -> None:
-        """Tells every quiet watch that asked for it how far the store has come."""
+        """Sends a bookmark to every watch that asked for bookmarks."""
         for watch in self._all():
             if watch.wants_bookmarks:
                 watch.bookmark(version)

@@ -1,11 +1,11 @@
 """Staging, group commit, publication.
 
 A write is decided at once against the newest state, committed or not, and gets its version; then it
-waits for the disk. While one batch is being written, the next gathers: many writers share one
-fsync. Only what is on disk is shown to readers and watches, in the order of versions.
+waits for the disk. While one batch is being written, the next one gathers: many writers share one
+fsync (group commit). Reads and watches see only what is on disk, in the order of versions.
 
-A batch that fails takes everything staged after it along, since that was decided on top of it. Each
-further write is a new try, so that a disk that was full is written again once it has room.
+When a batch fails, everything staged after it fails too, since it was decided on top of the batch.
+Each further write is a new attempt, so that writes succeed again once a full disk has room.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Staged:
 
 @dataclass(slots=True)
 class CommitFigures:
-    """What the writer did, for metrics."""
+    """Counts of batches and writes, for metrics."""
 
     batches: int = 0
     writes: int = 0
@@ -43,7 +43,7 @@ class CommitFigures:
 
 
 class Writer:
-    """The one road from a decision to the disk, and from the disk to the readers."""
+    """The only path from a decision to the disk, and from the disk to readers."""
 
     def __init__(
         self, journal: Journal, shelves: Shelves, history: History, watches: Watches
@@ -55,26 +55,26 @@ class Writer:
         self._staged: list[_Staged] = []
         self._newest: dict[tuple[KindId, Name], Change] = {}
         self._dropped: list[int] = []
-        self._dropping: list[int] = []  # with the batch on its way
-        self.full_disk = ""  # why nothing can be written; empty: something can
-        self._writing: list[_Staged] | None = None  # the batch on its way to the disk
+        self._dropping: list[int] = []  # with the batch in flight
+        self.full_disk = ""  # why writes fail; empty: the disk is not full
+        self._writing: list[_Staged] | None = None  # the batch in flight
         self._began = 0.0
-        self._rest: asyncio.Future[None] | None = None  # done once nothing is on its way
+        self._rest: asyncio.Future[None] | None = None  # done once nothing is in flight
         self._broken: ApiError | None = None
         self.version = 0  # of the newest decision
-        self.published = 0  # of the newest that readers see
+        self.published = 0  # of the newest write that readers see
         self.figures = CommitFigures()
         self.on_change: Callable[[Change], None] = lambda change: None
 
     def newest(self, kind: KindId, name: Name) -> Record | None:
-        """The newest state of an object, on disk or on its way there."""
+        """The newest state of an object, on disk or staged."""
         staged = self._newest.get((kind, name))
         if staged is not None:
             return None if staged.is_removed else staged.record
         return self._shelves.get(kind, name)
 
     def resume(self, version: int) -> None:
-        """Goes on from the newest version found on disk."""
+        """Continues from the newest version found on disk."""
         self.version = self.published = version
 
     @property
@@ -85,7 +85,7 @@ class Writer:
         return self.version + 1
 
     def stage(self, change: Change) -> asyncio.Future[None]:
-        """Takes a decided write; the future is done once it is on disk and published."""
+        """Stages a decided write; the future is done once the write is on disk and published."""
         if self._broken is not None:
             raise self._broken
         self.version = change.version
@@ -93,13 +93,13 @@ class Writer:
         self._staged.append(_Staged(change, done))
         self._newest[change.kind, change.record.name] = change
         if self._writing is None:
-            # Whoever is ready to write now comes along: one batch costs less than many small ones.
+            # Other tasks that are ready to write join: one batch costs less than many small ones.
             self._writing = []
             asyncio.get_running_loop().call_soon(self._begin)
         return done
 
     def _begin(self) -> None:
-        """Hands everything staged to the journal."""
+        """Hands the staged writes to the journal, at most BATCH_MAX."""
         batch, self._staged = self._staged[:BATCH_MAX], self._staged[BATCH_MAX:]
         self._dropping, self._dropped = self._dropped, []
         self._writing, self._began = batch, asyncio.get_running_loop().time()
@@ -107,7 +107,7 @@ class Writer:
         written.add_done_callback(self._write)
 
     def _write(self, written: asyncio.Future[None]) -> None:
-        """Publishes a batch that is on disk, and goes on with what gathered meanwhile."""
+        """Publishes a batch that is on disk, and starts the next one."""
         batch, self._writing = self._writing or [], None
         fault = written.exception()
         if fault is not None:
@@ -139,7 +139,7 @@ class Writer:
         try:
             self.on_change(change)
         except Exception:
-            # It is on disk; a follower that stumbles must not keep its writers waiting for ever.
+            # It is on disk; a follower that fails must not keep its writers waiting forever.
             _log.exception("a change could not be followed: %s %s", change.kind, change.record.name)
 
     def _fail(self, batch: list[_Staged], fault: BaseException) -> None:
@@ -169,7 +169,7 @@ class Writer:
             observer(count, seconds)
 
     async def close(self) -> None:
-        """Refuses new writes and waits for those under way."""
+        """Refuses new writes and waits for those in flight."""
         self._broken = Unavailable("the hub is shutting down")
         if self._writing is not None:
             self._rest = asyncio.get_running_loop().create_future()

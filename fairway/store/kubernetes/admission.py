@@ -1,7 +1,7 @@
-"""Admission policies on a real server: made by a hub that may, found by one that may not.
+"""Admission policies on a real server: applied by the hub, or by an administrator.
 
-Whoever may write such policies may change any object of a cluster, so a hub need not have that
-right: then an administrator has made them when installing.
+The right to write such policies is the right to change any object of a cluster, so a hub need not
+have it: then an administrator applies the policies at installation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def policies_of(kind: str) -> ResourceKey:
 
 
 async def put(store: KubernetesStore, body: JsonObject) -> None:
-    """Makes a policy or binding what it must be; who may not leaves what an administrator made."""
+    """Applies a policy or binding; a hub without that right requires that it exists."""
     resource, name = policies_of(body["kind"]), body["metadata"]["name"]
     try:
         await store.patch(resource, name, Patch(type="apply", body=body, force=True), write=BY_HUB)
@@ -33,7 +33,7 @@ async def put(store: KubernetesStore, body: JsonObject) -> None:
 
 
 async def own_name(store: KubernetesStore) -> str:
-    """The name by which the server knows this hub."""
+    """The server's user name for this hub."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     answer = msgspec.json.decode(await store.api.create(SELF_REVIEWS, body))
     return str(answer["status"]["userInfo"]["username"])

@@ -1,14 +1,14 @@
-"""Who created and who submitted a workload, noted by the server; and the hub's finalizer with it.
+"""Who created and who submitted a workload, recorded by the server; and the hub's finalizer.
 
-Limits for each user count by the annotation `fairway.dev/created-by`, and queues take workloads by
-`fairway.dev/submitted-by`: the user and groups of whoever named the queue. The embedded store sets
-both, and lets nobody else. On Kubernetes people talk to the server, so a mutating admission policy
-of the server does the same: it notes who writes, and puts the notes back on every change. The hub
-alone may say for whom it creates. A workload that has the hub's finalizer from the start need not
-be given it before a claim, which spares a write and a cycle. Servers before Kubernetes 1.36 have no
-such policies.
+Limits for each user count by the annotation `fairway.dev/created-by`, and queues accept workloads
+by `fairway.dev/submitted-by`: the user and groups that named the queue. The embedded store sets
+both, and no client can. On Kubernetes people use the server directly, so a mutating admission
+policy of the server does the same: it records who writes, and restores the annotations on every
+change. Only the hub may say for whom it creates. A workload that has the hub's finalizer from the
+start does not need it added before a claim, which saves a write and a cycle. Servers before
+Kubernetes 1.36 have no such policies.
 
-What an administrator put there in place of the hub is proved by a trial like its own.
+A policy that an administrator applied is tested by the same dry run as the hub's own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PATIENCE_SECONDS = 60.0
 
 
 async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
-    """Has the server note who creates workloads; whether it does."""
+    """Makes the server record who creates workloads; returns whether it does."""
     try:
         await store.api.discovery.of(
             {"apiVersion": ADMISSION_VERSION, "kind": "MutatingAdmissionPolicy"}
@@ -58,8 +58,11 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
 
 
 async def _settle(store: KubernetesStore, clock: Clock) -> None:
-    """Returns once a trial is noted: it takes some seconds until the server knows the policy, and
-    some more until the policy knows the kind, during which it refuses every workload."""
+    """Returns once a dry run shows the annotation.
+
+    It takes some seconds until the server has the policy, and some more until the policy knows the
+    kind, during which it refuses every workload.
+    """
     body = {
         "apiVersion": API_VERSION,
         "kind": "Workload",
@@ -120,9 +123,9 @@ def policy(hub: str) -> JsonObject:
 
 
 def _variables(hub: str) -> dict[str, str]:
-    """What is noted: by the hub, what it says when it creates; by others, who they are.
+    """The annotations: what the hub says when it creates; for other users, their identity.
 
-    Whoever names another queue submits the workload anew.
+    A user who names another queue becomes the submitter.
     """
     user, lines = "request.userInfo.username", "!%s.contains('\\n')"
     groups = f"request.userInfo.groups.filter(g, {lines % 'g'})"
@@ -142,7 +145,7 @@ def _variables(hub: str) -> dict[str, str]:
 
 
 def _note_in(variable: str) -> dict[str, tuple[str, str]]:
-    """For each note: whether an object has it, and what it says."""
+    """For each annotation: whether an object has it, and its value."""
     result = f"{variable}.metadata.annotations"
     return {
         key: (f"has({result}) && '{key}' in {result}", f"{result}['{key}']")

@@ -1,4 +1,4 @@
-"""Definitions of kinds on a real server: applied, and waited for until the server serves them."""
+"""Applies definitions to a real server, and waits until the server serves their kinds."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fairway.store.kubernetes.store import KubernetesStore
 
 _LOOK_SECONDS = 0.1
 _PATIENCE_SECONDS = 60.0
-_FILLED_IN: JsonObject = {"conversion": {"strategy": "None"}}  # by the server, where we say nothing
+_FILLED_IN: JsonObject = {"conversion": {"strategy": "None"}}  # the server's default
 
 
 async def define(
     store: KubernetesStore, definitions: Sequence[JsonObject], *, clock: Clock
 ) -> None:
-    """Makes each definition what this version says, and returns once all are served.
+    """Applies the definitions of this version, and returns once all are served.
 
-    What the server has already is left alone: to take a definition, even the same one, it checks
-    all of it and compiles its rules.
+    A definition that the server already has is skipped: to accept one, even the same, the server
+    checks all of it and compiles its rules.
     """
     known = await asyncio.gather(*(_known(store, definition) for definition in definitions))
     unserved = []
@@ -39,7 +39,7 @@ async def define(
 
 
 async def _known(store: KubernetesStore, definition: JsonObject) -> JsonObject | None:
-    """The definition as the server has it, if it does."""
+    """The server's definition, if it has one."""
     try:
         return (await store.get(DEFINITIONS, definition["metadata"]["name"])).object()
     except NotFound:
@@ -47,7 +47,7 @@ async def _known(store: KubernetesStore, definition: JsonObject) -> JsonObject |
 
 
 def _converted_as_before(definition: JsonObject, before: JsonObject | None) -> JsonObject:
-    """With the webhook that the server asks already: the leader says where that is."""
+    """A definition with the server's current conversion webhook, whose address the leader sets."""
     asked = (before or {"spec": {}})["spec"].get("conversion") or {}
     if "conversion" not in definition["spec"] or asked.get("strategy") != "Webhook":
         return definition
@@ -57,7 +57,7 @@ def _converted_as_before(definition: JsonObject, before: JsonObject | None) -> J
 async def await_definitions(
     store: KubernetesStore, definitions: Sequence[JsonObject], *, clock: Clock
 ) -> None:
-    """Returns once the server serves all kinds that are defined."""
+    """Returns once the server serves the kinds of all definitions."""
     until = clock.now() + _PATIENCE_SECONDS
     for definition in definitions:
         name = definition["metadata"]["name"]
@@ -72,7 +72,7 @@ async def await_definitions(
 
 
 def _fault(definition: JsonObject) -> str:
-    """Why a definition is not served yet; empty where it is."""
+    """Why a definition is not served yet; empty: it is served."""
     status = definition.get("status") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     if conditions.get("Established", {}).get("status") == "True":

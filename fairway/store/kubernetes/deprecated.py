@@ -1,7 +1,7 @@
 """A policy by which a real server warns of deprecated fields.
 
-New values are refused by rules in the definitions themselves. Of those that are there already a
-server tells nobody, unless an admission policy that only warns finds them.
+New values are refused by rules in the definitions themselves. A server does not report existing
+values, unless an admission policy that only warns finds them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 async def warn_of_deprecated(store: KubernetesStore, definitions: Iterable[JsonObject]) -> None:
-    """Has the server warn; one that does not still refuses new values."""
+    """Makes the server warn; a server that cannot still refuses new values."""
     try:
         for body in warning(definitions):
             await store.api.discovery.of({"apiVersion": API_VERSION, "kind": body["kind"]})
@@ -36,7 +36,7 @@ async def warn_of_deprecated(store: KubernetesStore, definitions: Iterable[JsonO
 
 
 def warning(definitions: Iterable[JsonObject]) -> Iterator[JsonObject]:
-    """The policy and what puts it into effect; nothing where no field is deprecated."""
+    """The policy and its binding; nothing if no field is deprecated."""
     resources = [
         resource
         for each in definitions
@@ -68,7 +68,7 @@ def _match(resource: Resource) -> JsonObject:
         "apiGroups": [resource.group],
         "apiVersions": [resource.version],
         "resources": [resource.plural],
-        "operations": ["UPDATE"],  # nothing that has such a field is created
+        "operations": ["UPDATE"],  # no object with such a field is created
     }
 
 
@@ -81,7 +81,7 @@ def _validations(resource: Resource) -> Iterator[JsonObject]:
 
 
 def _is_set(place: str, steps: tuple[str, ...]) -> str:
-    """The CEL expression that says whether a field is there."""
+    """The CEL expression for whether a field is set."""
     for index, step in enumerate(steps):
         rest, name = steps[index + 1 :], f"at{len(steps) - index}"
         if step == ITEMS:

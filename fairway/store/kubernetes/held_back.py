@@ -1,14 +1,14 @@
 """Policies by which a real server holds objects with a queue back from the hub's controllers.
 
-Three, all made of the table `kinds.held_back` and all evaluated inside the server, so that nothing
-of ours need run for them: there is no webhook that could be down. One writes the field that holds
-an object back. One refuses an object that is not held back all the same: because its kind has no
-such field, because the server has no mutating policies (before Kubernetes 1.36), or because the
-definition that is installed lacks the field. The third leaves the status of such an object to the
-hub, so that two writers do not undo each other's writes for ever.
+There are three, all derived from the table `kinds.held_back` and all evaluated inside the server,
+so that there is no webhook that could be down. One sets the field that holds an object back. One
+refuses an object that is still not held back: because its kind has no such field, because the
+server has no mutating policies (before Kubernetes 1.36), or because the installed definition lacks
+the field. The third, mutating and validating, reserves the status of such an object for the hub, so
+that two writers do not undo each other's writes forever.
 
-All fail closed: what cannot be judged is refused. An object that was there before the policies is
-let be, else nobody could take away its finalizers.
+All fail closed: what cannot be evaluated is refused. An object that existed before the policies is
+left alone; otherwise its finalizers could not be removed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _log = logging.getLogger(__name__)
 
 
 async def hold_back(store: KubernetesStore) -> None:
-    """Has the server hold objects back; says so where it does not, or does it in part only."""
+    """Makes the server hold objects back; logs a warning if it does not, or only in part."""
     for policy, bound in pairs(await own_name(store)):
         try:
             await store.api.discovery.of({"apiVersion": API_VERSION, "kind": policy["kind"]})
             await put(store, policy)
             await put(store, bound)
         except UnknownKind:
-            # Then people write the field themselves, and are told which when they have not.
+            # Then people set the field themselves; an object without it is refused with advice.
             _log.warning("the server has no %s: native objects must say that they are held back",
                          policy["kind"])  # fmt: skip
         except (ApiError, NotFound) as fault:
@@ -51,7 +51,7 @@ async def hold_back(store: KubernetesStore) -> None:
 
 
 def pairs(hub: str, kinds: Kinds | None = None) -> list[tuple[JsonObject, JsonObject]]:
-    """Each policy with what puts it into effect, for a hub of this name."""
+    """Each policy with its binding, for a hub of this name."""
     result = groups(kinds or built_in())
     return [
         (policy, _binding(policy))
@@ -65,7 +65,7 @@ def pairs(hub: str, kinds: Kinds | None = None) -> list[tuple[JsonObject, JsonOb
 
 
 def is_mutating(policy: JsonObject) -> bool:
-    """Whether a policy or binding is of the sort that servers have from Kubernetes 1.36 on."""
+    """Whether a policy or binding is mutating, which servers have from Kubernetes 1.36 on."""
     return str(policy["kind"]).startswith("Mutating")
 
 
@@ -80,11 +80,11 @@ def _binding(policy: JsonObject) -> JsonObject:
     }
 
 
-# Which objects are meant.
+# Which objects match.
 
 
 def _queue(name: str) -> str:
-    """The queue of an object: its own word counts before that of its namespace."""
+    """The queue of an object: what it names itself, else the default of its namespace."""
     key = json.dumps(QUEUE[0])
     default = f"namespaceObject.?metadata.?labels[?{json.dumps(DEFAULT_QUEUE)}].orValue('')"
     said = f"{name}.metadata.?annotations[?{key}].orValue({default})"
@@ -92,16 +92,16 @@ def _queue(name: str) -> str:
 
 
 def _is_queued(name: str) -> str:
-    """Whether an object waits in a queue; what a controller or an agent made does not."""
+    """Whether an object has a queue; objects of a controller or an agent have none."""
     owned = f"{name}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
     made = f"{name}.metadata.?labels[?{json.dumps(WORK)}].hasValue()"
     return f"({_queue(name)} != '' && !{owned} && !{made})"
 
 
 def _variables() -> list[JsonObject]:
-    """Whether the object waits in a queue now, and did before this change.
+    """Whether the object has a queue now, and had one before this change.
 
-    No conditions of a match, since these know nothing of the namespace and its default queue.
+    These are not match conditions, which cannot read the namespace and its default queue.
     """
     before = f"oldObject != null && {_is_queued('oldObject')}"
     return [
@@ -156,7 +156,7 @@ def _match(items: Iterable[Group], operations: Sequence[str], part: str = "") ->
     return {"resourceRules": rules}
 
 
-# What is done with them.
+# What the policies do.
 
 
 def _writing(groups: Sequence[Group]) -> JsonObject:
@@ -186,10 +186,10 @@ def _writing(groups: Sequence[Group]) -> JsonObject:
 
 
 def _is_due(means: Means) -> str:
-    """Whether the field can be written now: not where it would come too late to hold anything."""
+    """Whether the field can be set now: not where it would be too late to hold anything back."""
     created = "request.operation == 'CREATE'"
     if means is GATED:
-        return created  # a gate is never added to a pod that is there
+        return created  # a gate cannot be added to an existing pod
     held = f"oldObject != null && {_is_held(means, 'oldObject')}"
     late = " || !variables.wasQueued" if means.works_late else ""
     return f"({created} || ({held}){late})"
@@ -240,7 +240,7 @@ def _validation(group: Group, kinds: Kinds) -> JsonObject:
 
 
 def _keeping_status(groups: Sequence[Group], hub: str, kind: str) -> JsonObject:
-    """Leaves a status to the hub: others' writes have no effect, or are refused on old servers."""
+    """Reserves a status for the hub: other writes have no effect, or are refused on old servers."""
     possible = [group for group in groups if group.means.is_possible]
     held = [f"{_is_of(group)} && {_is_held(group.means, 'object')}" for group in possible]
     others = f"request.userInfo.username != {json.dumps(hub)}"
@@ -250,7 +250,7 @@ def _keeping_status(groups: Sequence[Group], hub: str, kind: str) -> JsonObject:
         "variables": _variables(),
         "matchConditions": [
             {"name": "others", "expression": others},
-            # What was there before the policies is run by its own controller.
+            # An object that existed before the policies is run by its own controller.
             {"name": "held", "expression": " || ".join(held)},
         ],
     }

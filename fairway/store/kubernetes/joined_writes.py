@@ -1,10 +1,10 @@
-"""Status writes that wait for one another are joined.
+"""Joins status writes that wait for one another.
 
-An object's status is often changed faster than a busy server takes the changes. While one patch of
-a status is on its way, further ones of the same writer are put together: a merge over a merge is
-one merge, and a replacement of the whole status takes the place of everything before it. Whoever
-waits gets the answer of the write that held theirs. Patches that name a version, and all others,
-are sent as they are. Waiting writes are bounded by the number of their callers.
+An object's status often changes faster than a busy server accepts changes. While one status patch
+is in flight, further ones of the same writer are joined: a merge after a merge is one merge, and a
+replacement of the whole status replaces everything before it. Each caller gets the response of the
+write that contained its patch. Patches that name a version, and all others, are sent as they are.
+Waiting writes are bounded by the number of their callers.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Send = Callable[[Patch], Awaitable[Answer]]
 
 @dataclass(slots=True)
 class _Waiting:
-    """A patch that will be sent once the one before it is answered."""
+    """A patch that is sent once the one before it is answered."""
 
     patch: Patch
     answer: asyncio.Future[Answer]
 
 
 class Joining:
-    """Writes of statuses, one at a time for each object and writer."""
+    """Sends joinable status writes of each object and writer one after another."""
 
     def __init__(self) -> None:
-        self._waiting: dict[object, _Waiting | None] = {}  # a key is there while one is on its way
+        self._waiting: dict[object, _Waiting | None] = {}  # has a key while a patch is in flight
         self.joined = 0
 
     async def send(self, key: object, patch: Patch, send: Send) -> Answer:
@@ -51,7 +51,7 @@ class Joining:
     async def _queue(
         self, key: object, waiting: _Waiting | None, patch: Patch, send: Send
     ) -> Answer:
-        """Becomes the one that waits; if there is one already that it cannot join, goes beside."""
+        """Makes a patch the waiting one; if another waits that it cannot join, sends it at once."""
         if waiting is not None:
             return await send(patch)
         mine = _Waiting(patch, asyncio.get_running_loop().create_future())
@@ -59,7 +59,7 @@ class Joining:
         return await asyncio.shield(mine.answer)
 
     async def _carry(self, key: object, patch: Patch, send: Send) -> Answer:
-        """Sends, and then whatever has gathered meanwhile, beside its callers."""
+        """Sends a patch, then starts a task for the one that waits."""
         try:
             return await send(patch)
         finally:
@@ -71,7 +71,7 @@ class Joining:
 
 
 def is_joinable(patch: Patch, subresource: str, write: Write) -> bool:
-    """Whether a patch says what a status is to be, whatever it was."""
+    """Whether a patch sets a status regardless of its old value."""
     if subresource != "status" or write.dry_run:
         return False
     return _replace(patch) is not None or (
@@ -80,7 +80,7 @@ def is_joinable(patch: Patch, subresource: str, write: Write) -> bool:
 
 
 def joined_patch(first: Patch, second: Patch) -> Patch | None:
-    """One patch that does what two do in turn; None where there is none."""
+    """One patch with the effect of two in turn; None if there is none."""
     if _replace(second) is not None:
         return second
     if first.type == "merge" and second.type == "merge":
@@ -114,6 +114,6 @@ def _hand_over(done: asyncio.Future[Answer], answer: asyncio.Future[Answer]) -> 
         answer.cancel()
     elif (fault := done.exception()) is not None:
         answer.set_exception(fault)
-        answer.exception()  # those who waited may have gone
+        answer.exception()  # the callers may be gone
     else:
         answer.set_result(done.result())

@@ -1,8 +1,8 @@
-"""What was seen last of the objects that were seen last.
+"""A cache of the objects seen most recently.
 
-An update that says what the object already says costs a request, a check of every field and a
-place in the server's queue, for nothing. So an update of the version that we know to be the newest
-is compared first. The texts are those that mirrors keep as well; only so many are remembered.
+An update that changes nothing costs a request, a check of every field and a place in the server's
+queue. So an update of the newest version that we know is compared first. The texts are shared with
+mirrors; their number is bounded.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _SERVER_SETS = ("managedFields",)
 
 
 class Recent:
-    """The newest known texts, the least recently seen of which are forgotten."""
+    """The newest known texts; the least recently seen are evicted."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._known: OrderedDict[ObjectKey, tuple[str, Stored]] = OrderedDict()
 
     def see(self, kind: ResourceKey, stored: Stored, head: Head | None = None) -> Stored:
-        """Notes an object, unless a later version of it is known."""
+        """Caches an object, unless a later version of it is known."""
         head = head or head_of(stored.raw)
         key = (kind, head.namespace, head.name)
         known = self._known.get(key)
@@ -46,7 +46,7 @@ class Recent:
     def unchanged(
         self, kind: ResourceKey, body: JsonObject, *, namespace: str, subresource: str
     ) -> Stored | None:
-        """The object, if an update would leave it as it is."""
+        """The object, if an update would not change it."""
         metadata = body.get("metadata") or {}
         known = self._known.get((kind, namespace, str(metadata.get("name"))))
         if known is None or known[0] != metadata.get("resourceVersion"):
@@ -61,7 +61,7 @@ class Recent:
 
 
 def _is_older(name: str, other: str) -> bool:
-    """Versions of one server are numbers that grow."""
+    """Whether a version is older; versions of one server are numbers that grow."""
     return name.isdecimal() and other.isdecimal() and int(name) < int(other)
 
 

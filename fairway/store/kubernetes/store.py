@@ -1,4 +1,4 @@
-"""The interface of a store over the verbs of a kube-apiserver; see the package."""
+"""The store interface over the verbs of a kube-apiserver; see the package."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from fairway.store.kubernetes.joined_writes import Joining, is_joinable
 from fairway.store.kubernetes.recent import Recent
 from fairway.store.kubernetes.watches import KubernetesWatch
 
-# Who created an object; noted by the store, for whatever goes through it.
+# The user who created an object; set by the store on what is created through it.
 CREATED_BY = "fairway.dev/created-by"
-_LISTS_MOST = 2  # that are begun anew because they took too long; the next one is not in pages
+_LISTS_MOST = 2  # attempts in pages, which may expire; the next one is not in pages
 
 
 class KubernetesStore:
@@ -78,7 +78,7 @@ class KubernetesStore:
         return Listing(items=[seen.value for seen in list_page.items], version=list_page.version)
 
     async def _whole(self, kind: ResourceKey, selection: Selection, page: Page) -> Listing:
-        """A list in pages, of which one at a time is held as the server sent it."""
+        """A list in pages; only one page at a time is held in the server's form."""
         items: list[Stored] = []
         version = ""
         async for list_page in self.api.pages(kind, selection, page, read=trim.read_stored):
@@ -143,7 +143,7 @@ class KubernetesStore:
         write: Write,
     ) -> tuple[Stored, bool]:
         if patch.type == "apply" and kind == WORKLOADS and write.user != HUB:
-            # It may create one. Of one that is there, the server's policy keeps the notes.
+            # An apply may create it. On an existing one, the server's policy keeps the annotations.
             patch = replace(patch, body=_with_notes(kind, patch.body, write))
 
         async def send(patch: Patch) -> tuple[Stored, bool]:
@@ -176,7 +176,7 @@ class KubernetesStore:
         return stored if write.dry_run else self.recent.see(kind, stored)
 
     async def _name(self, kind: ResourceKey, body: JsonObject) -> JsonObject:
-        """An object that says its kind, which custom ones must."""
+        """An object with its apiVersion and kind, which custom resources need."""
         if body.get("kind") and body.get("apiVersion"):
             return body
         catalogue = await self.api.discovery.catalogue()
@@ -191,7 +191,7 @@ class KubernetesStore:
 
 
 def _with_notes(kind: ResourceKey, body: JsonObject, write: Write) -> JsonObject:
-    """An object to be created, with who creates it, and who submits it if it is a workload."""
+    """An object to be created, with its creator, and if it is a workload its submitter."""
     metadata = body.get("metadata") if isinstance(body, Mapping) else None
     if not isinstance(metadata, Mapping):
         raise BadRequest("metadata must be an object")

@@ -1,7 +1,7 @@
 """Texts of objects as the hub keeps them: without managedFields.
 
-They are often the larger half of an object, and no controller reads them. An update that leaves
-them out changes nothing about them: the server then goes on with its own.
+Managed fields are often the larger half of an object, and no controller reads them. An update
+without them does not change them: the server keeps its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def small(raw: bytes) -> bytes:
-    """An object's text without managedFields; what has none is left as it is."""
+    """An object's text without managedFields; unchanged if it has none."""
     raw = bytes(raw)
     if _MARK not in raw:
         return raw
@@ -27,7 +27,7 @@ def small(raw: bytes) -> bytes:
         return raw
     fields = _decode(metadata)
     if fields.pop("managedFields", None) is None:
-        return raw  # the words stand in some other field
+        return raw  # the mark is in some other field
     return _encode({**body, "metadata": fields})
 
 

@@ -1,7 +1,7 @@
 """An open watch on a kube-apiserver.
 
-Nothing is read ahead of whoever reads: what waits is in the connection, and a reader that is too
-slow is cut off by the server, after which it goes on from where it was.
+Nothing is read ahead of the reader: events wait in the connection. The server cuts off a reader
+that is too slow, which then resumes where it was.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class KubernetesWatch:
         self._has_told = False
 
     async def open(self) -> None:
-        """Returns once the server has begun to answer."""
+        """Returns once the response has begun."""
         try:
             await anext(self._batches)
         except BaseException:
@@ -39,7 +39,7 @@ class KubernetesWatch:
             raise
 
     async def batch(self) -> list[WatchEvent]:
-        """All events that wait, at least one; an empty list once the watch is closed."""
+        """The next events, at least one; an empty list once the watch is closed."""
         while not self.is_closed():
             self._reading = asyncio.ensure_future(self._next())
             try:
@@ -55,7 +55,7 @@ class KubernetesWatch:
         return []
 
     def is_closed(self) -> bool:
-        """Whether nothing more comes: closed by its reader, or ended by the server."""
+        """Whether no more events come: closed by its reader, or ended by the server."""
         return self._is_closed
 
     async def _next(self) -> list[SeenEvent[Stored]]:
@@ -64,7 +64,7 @@ class KubernetesWatch:
             return events
         self._is_closed = True
         if not self._has_told:
-            # Whoever follows must wait before the next try: a server that is about to end takes
+            # The reader must wait before it retries: a server that is about to stop accepts
             # watches and drops them.
             raise Unreachable("the server ended a watch at once")
         return []

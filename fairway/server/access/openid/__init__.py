@@ -1,11 +1,11 @@
-"""Sign-in by a company's provider, by OpenID Connect.
+"""Sign-in with a company's identity provider, by OpenID Connect.
 
     settings    which provider, and how its claims become names; named as kube-apiserver names them
-    provider    what is asked of it: where its parts are, its keys, and tokens for codes
+    provider    requests to the provider: its endpoints, its keys, and tokens for codes
     claims      from the claims of a token to an identity
-    id_tokens   whether a token is the provider's, for us, and in its time; who it stands for
-    flow        the way of a person through the provider's own page and back
+    id_tokens   whether a token is from the provider, for us, and valid now; and its identity
+    flow        the sign-in of a person on the provider's page
 
-It knows nothing of rights, nor of HTTP requests to the hub: who somebody is is all that is found
-out here. The HTTP library is reached by the client's transport.
+It only authenticates: it knows nothing of rights, nor of HTTP requests to the hub. It uses the HTTP
+library through the client's transport.
 """

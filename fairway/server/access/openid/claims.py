@@ -1,8 +1,8 @@
 """From the claims of a token to an identity.
 
-As kube-apiserver does it, but for one thing: names that begin with `system:` are refused whatever
-the prefix. There they would be let through, and a claim that people may choose themselves could
-make somebody an administrator.
+This works as in kube-apiserver, with one exception: names that begin with `system:` are refused,
+whatever the prefix. kube-apiserver would accept them, and a claim that people may choose themselves
+could make a user an administrator.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _NAME_LENGTH_MOST = 1_024
 
 
 class TokenRefused(Exception):
-    """A token that is not accepted; the message says why and shows nothing of the token."""
+    """A token that is not accepted; the message says why and does not show the token."""
 
 
 def identity_of(claims: Mapping[str, Any], settings: Settings) -> Identity:
-    """Who the claims of a verified token stand for."""
+    """The identity that the claims of a verified token name."""
     _demand(claims, settings)
     user = _name(settings.prefix + _text(claims, settings.username_claim))
     if settings.username_claim == "email" and claims.get("email_verified", True) is not True:

@@ -1,8 +1,8 @@
-"""The way of a person through the provider's own page and back, by code and PKCE.
+"""The sign-in of a person on the provider's page: authorization code flow with PKCE.
 
-The browser is sent to the provider and comes back with a code; the hub turns the code into a token,
-so that a secret of the client never leaves the hub. Only who made the challenge can use the code,
-and a token is taken only with the nonce that was sent along.
+The browser is sent to the provider and returns with a code. The hub exchanges the code for a token,
+so that the client secret never leaves the hub. Only the side that made the challenge can use the
+code, and a token is accepted only with the nonce of this sign-in.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WAITING_MOST = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedIn:
-    """What somebody has who signed in."""
+    """The tokens of a person who signed in."""
 
     token: str = field(repr=False)
     refresh_token: str = field(repr=False)  # empty: the provider gave none
@@ -33,7 +33,7 @@ class SignedIn:
 
 
 class Flow:
-    """Signs people in; the provider is asked by a few at a time."""
+    """Signs people in, with a limited number of requests to the provider at a time."""
 
     def __init__(self, settings: Settings, provider: Provider, id_tokens: IdTokens) -> None:
         self._settings = settings
@@ -44,11 +44,11 @@ class Flow:
 
     @property
     def name(self) -> str:
-        """The provider, as people call it."""
+        """The provider's name for people."""
         return self._settings.shown_name
 
     async def begin(self, *, redirect: str, state: str, nonce: str, challenge: str) -> str:
-        """Where to send somebody who wants to sign in."""
+        """The URL to which a person who signs in is sent."""
         places = await self._provider.places()
         return _address(
             places.authorization_endpoint,
@@ -65,7 +65,7 @@ class Flow:
         )
 
     async def exchange(self, *, redirect: str, code: str, verifier: str, nonce: str) -> SignedIn:
-        """A token for the code with which somebody came back."""
+        """Exchanges the code that the browser brought back for a token."""
         session = await self._grant(
             {
                 "grant_type": "authorization_code",
@@ -79,7 +79,7 @@ class Flow:
         return session
 
     async def renew(self, refresh_token: str, subject: str) -> SignedIn:
-        """A new token for somebody who is signed in."""
+        """A new token for a person who is signed in."""
         session = await self._grant(
             {"grant_type": "refresh_token", "refresh_token": refresh_token}, refresh_token
         )
@@ -88,9 +88,9 @@ class Flow:
         return session
 
     async def end(self, refresh_token: str, *, redirect: str) -> str:
-        """Where to send somebody who signs out; empty: the provider has no such place.
+        """The URL to which a person who signs out is sent; empty: the provider has none.
 
-        No token goes along: it would stand in an address. The provider asks instead.
+        No token is sent, since it would be part of the URL. The provider asks the person instead.
         """
         async with self._turn():
             if refresh_token:

@@ -1,9 +1,9 @@
-"""Whether a token is the provider's, for us, and in its time; and who it stands for.
+"""Whether a token is from the provider, for us, and valid now; and its identity.
 
-Tokens of others are none of our business: whether one is meant for us is read from it before
-anything is asked or computed. The algorithm is ours to allow and the key's to fit, never the
-token's to choose. A token that was found good is believed for a minute, so that a request costs
-a look-up, and a key that the provider withdraws is soon worth nothing.
+The issuer is read from the token before any request or signature check, so tokens of other issuers
+cost little. The hub allows the algorithm and the key must fit it; the token never chooses. A good
+token is cached for at most a minute, so that a request costs a look-up, and a key that the provider
+withdraws soon has no effect.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _DOTS = 2
 _HOLDS_SECONDS = 60.0
 _REMEMBERED_MOST = 4_096
 _LEEWAY_SECONDS = 60.0  # for a provider whose clock is ahead
-_SAID_SECONDS = 60.0  # between two lines of the log that say the same
+_SAID_SECONDS = 60.0  # between two log lines with the same reason
 _REASONS_MOST = 64
 _TRIED_MOST = 8  # keys, for a token that names none
-# Which keys an algorithm takes: type, and curve where there are several.
+# The keys that fit an algorithm: type, and curve where there are several.
 _FITS = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), ("RSA", None)),
     "ES256": ("EC", "P-256"),
@@ -48,7 +48,7 @@ _signatures = jwt.PyJWS(options={"enforce_minimum_key_length": True})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Believed:
-    """What a good token says."""
+    """The content of a valid token."""
 
     identity: Identity
     subject: str
@@ -57,7 +57,7 @@ class Believed:
 
 
 class IdTokens:
-    """Knows who ID tokens stand for."""
+    """Verifies ID tokens."""
 
     def __init__(self, settings: Settings, provider: Provider, clock: Clock) -> None:
         self._settings = settings
@@ -68,9 +68,9 @@ class IdTokens:
         self._said: dict[str, float] = {}
 
     async def identity(self, token: str) -> Identity | None:
-        """Who a token stands for; None: it is not ours to know, or is refused.
+        """The identity of a token; None: the token is not of this provider, or is refused.
 
-        Unavailable where the provider is needed to know, and is away.
+        Raises Unavailable when the provider is needed and does not answer.
         """
         try:
             return (await self.believed(token)).identity
@@ -84,7 +84,7 @@ class IdTokens:
             ) from fault
 
     def is_ours(self, token: str) -> bool:
-        """Whether a token says that it is of this provider."""
+        """Whether a token claims to be from this provider."""
         if token.count(".") != _DOTS or len(token) > _LENGTH_MOST or not token.isascii():
             return False
         try:
@@ -93,7 +93,7 @@ class IdTokens:
             return False
 
     async def believed(self, token: str) -> Believed:
-        """What a good token says; TokenRefused for any other."""
+        """The content of a valid token; raises TokenRefused for any other."""
         digest = hashlib.blake2b(
             token.encode(errors="surrogatepass"), digest_size=32, key=self._key
         ).digest()
@@ -113,7 +113,7 @@ class IdTokens:
         return believed
 
     async def _verify(self, token: str) -> Mapping[str, Any]:
-        """The claims of a token of ours whose signature is good."""
+        """The claims of a token of this provider, once its signature is verified."""
         header = _unverified(token)["header"]
         algorithm = header.get("alg")
         if algorithm not in self._settings.algorithms:
@@ -135,7 +135,7 @@ class IdTokens:
         raise TokenRefused("its signature is wrong")
 
     def _read(self, claims: Mapping[str, Any], now: float) -> Believed:
-        """What the claims say, once they are for us and in their time."""
+        """The content of the claims; raises TokenRefused unless they are for us and valid now."""
         audience = claims.get("aud")
         audiences = [audience] if isinstance(audience, str) else audience
         if not isinstance(audiences, list) or self._settings.client_id not in audiences:
@@ -157,7 +157,7 @@ class IdTokens:
         )
 
     def _say(self, reason: str) -> None:
-        """Writes down why a token was refused; the same reason now and then only."""
+        """Logs why a token was refused; the same reason at most once a minute."""
         now = self._clock.monotonic()
         if now < self._said.get(reason, 0.0):
             return
@@ -168,7 +168,7 @@ class IdTokens:
 
 
 def same(name: str, other: str) -> bool:
-    """Whether two secrets are the same, in a time that says nothing of where they differ."""
+    """Whether two secrets are equal, compared in constant time."""
     return hmac.compare_digest(name.encode(), other.encode())
 
 
@@ -183,7 +183,7 @@ def _fits(key: Mapping[str, Any], algorithm: str) -> bool:
 
 
 def _unverified(token: str) -> dict[str, Any]:
-    """What a token says, whoever wrote it."""
+    """The header and payload of a token, without verification."""
     return _signatures.decode_complete(token, options={"verify_signature": False})
 
 

@@ -1,9 +1,9 @@
-"""What is asked of a provider: where its parts are, its keys, and tokens for codes.
+"""Requests to a provider: its endpoints, its keys, and tokens for codes.
 
-A provider that is away costs those who sign in with it and nobody else. It is asked by one at a
-time, everybody else waits for the same answer, and after an answer of any sort it is left alone for
-a while: a stranger who makes up names of keys cannot make the hub ask more often. Keys that are
-known stay in use while the provider is away, and are looked at anew once an hour.
+A provider that is unavailable affects only users who sign in with it. Endpoints and keys are
+fetched by one request at a time, and concurrent callers wait for the same response. After any
+response the hub pauses before it asks again: tokens with invented key ids cannot make it ask more
+often. Known keys stay in use while the provider is unavailable, and are refreshed once an hour.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 _FORM = "application/x-www-form-urlencoded"
 _PATIENCE_SECONDS = 10.0
-_PAUSE_SECONDS = 10.0  # between two questions for keys
+_PAUSE_SECONDS = 10.0  # between two requests for keys
 _FRESH_SECONDS = 3_600.0
 _ANSWER_BYTES_MOST = 1 << 20
 _KEYS_MOST = 100
@@ -39,15 +39,15 @@ _Form = TypeVar("_Form")
 
 
 class ProviderFault(Exception):
-    """The provider did not answer as it should; the message is for people."""
+    """The provider gave no valid response; the message is for people."""
 
 
 class ProviderRefusal(ProviderFault):
-    """The provider answered, and said no."""
+    """The provider answered with a refusal."""
 
 
 class Places(msgspec.Struct, frozen=True):
-    """As much of the provider's own description as is read."""
+    """The fields of the provider's discovery document that are read."""
 
     issuer: str
     authorization_endpoint: str
@@ -60,7 +60,7 @@ class Places(msgspec.Struct, frozen=True):
 
 
 class Granted(msgspec.Struct, frozen=True):
-    """What the token endpoint answers."""
+    """The response of the token endpoint."""
 
     id_token: str = ""
     refresh_token: str = ""
@@ -76,7 +76,7 @@ class _KeySet(msgspec.Struct, frozen=True):
 
 
 class Provider:
-    """One provider, as the hub knows it."""
+    """One provider: its endpoints and keys, and requests to it."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
@@ -97,12 +97,12 @@ class Provider:
             await self._transports.popitem()[1].close()
 
     async def keys(self, name: str) -> tuple[dict[str, Any], ...]:
-        """The keys of that name, or all for none; ProviderFault where nobody can know."""
+        """The keys with an id, or all for ""; raises ProviderFault when they cannot be learned."""
         targets = self._named(name)
         if targets:
             is_old = self._clock.monotonic() - self._learned_at > _FRESH_SECONDS
             if is_old and self._may_ask:
-                self._ask()  # what is known serves meanwhile
+                self._ask()  # the known keys serve meanwhile
             return targets
         await self._learn()
         targets = self._named(name)
@@ -111,7 +111,7 @@ class Provider:
         return targets
 
     async def places(self) -> Places:
-        """Where its parts are."""
+        """Its endpoints."""
         if self._places is None:
             await self._learn()
         if self._places is None:
@@ -119,7 +119,7 @@ class Provider:
         return self._places
 
     async def scopes(self) -> str:
-        """What is asked for: what was told, else what we know and the provider knows as well."""
+        """The scopes to ask for: those of the settings, else those of SCOPES that it supports."""
         if self._settings.scopes:
             return " ".join(self._settings.scopes)
         known = (await self.places()).scopes_supported
@@ -128,14 +128,14 @@ class Provider:
         )
 
     async def grant(self, fields: Mapping[str, str]) -> Granted:
-        """What the token endpoint gives for a code or for a token of renewal."""
+        """Exchanges a code or a refresh token at the token endpoint."""
         answer = await self._post((await self.places()).token_endpoint, fields)
         if answer.status != 200:
             raise ProviderRefusal(f"{self._name} refused: {_say(answer)}")
         return _read(answer.body, Granted)
 
     async def revoke(self, token: str) -> None:
-        """Takes a token of renewal out of the world, where the provider offers that."""
+        """Revokes a refresh token, if the provider supports that."""
         place = (await self.places()).revocation_endpoint
         if place:
             await self._post(place, {"token": token, "token_type_hint": "refresh_token"})
@@ -152,7 +152,7 @@ class Provider:
         return tuple(entry for entry in self._keys if not name or entry.get("kid") == name)
 
     async def _learn(self) -> None:
-        """Waits for an answer that is as new as may be."""
+        """Waits for the request in flight, or for a new one when the pause is over."""
         asking = self._asking
         if asking is None and self._may_ask:
             asking = self._ask()
@@ -165,7 +165,7 @@ class Provider:
         return self._asking
 
     async def _asked(self) -> None:
-        """One question for everything; how it went is kept, and said once."""
+        """Fetches endpoints and keys; the outcome is kept, and logged once."""
         try:
             places = _read(await self._get(_described_at(self._settings.issuer)), Places)
             self._believe(places)
@@ -176,7 +176,7 @@ class Provider:
             if self._fault:
                 _log.info("%s answers again", self._settings.issuer)
             self._fault = ""
-        except (ProviderFault, ValueError) as fault:  # the latter: of addresses that are none
+        except (ProviderFault, ValueError) as fault:  # ValueError: from invalid URLs
             if str(fault) != self._fault:
                 _log.warning("sign-in by %s: %s", self._settings.issuer, fault)
             self._fault = str(fault)
@@ -234,7 +234,7 @@ class Provider:
     def _show(
         self, fields: Mapping[str, str]
     ) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
-        """A form and headers that say which client it is, in the way that the provider takes."""
+        """The form and headers that authenticate the client, by a method the provider supports."""
         client, secret = self._settings.client_id, self._settings.client_secret
         if not secret:
             return {**fields, "client_id": client}, ()
@@ -247,7 +247,7 @@ class Provider:
         )
 
     def _way(self, url: str) -> tuple[Transport, str]:
-        """The connections to where an address is, and the rest of the address."""
+        """The connection pool for the origin of a URL, and the rest of the URL."""
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.netloc:
             raise ProviderFault(f"{url!r} does not begin with https://")
@@ -275,7 +275,7 @@ def _read(body: bytes, form: type[_Form]) -> _Form:
 
 
 def _say(answer: Answer) -> str:
-    """What a provider says, in one short line."""
+    """The error of a response in one short line."""
     try:
         refusal = msgspec.json.decode(answer.body, type=_Refusal)
     except msgspec.MsgspecError:

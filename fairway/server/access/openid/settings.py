@@ -1,7 +1,7 @@
 """Which provider, and how its claims become names.
 
-The options have the names and the meaning that they have with kube-apiserver, so that one set of
-role bindings serves both; those of the page come on top.
+The options have the names and meanings of kube-apiserver's, so that one set of role bindings serves
+both; the options of the page are extra.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ALGORITHMS = (
     "RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512",
 )  # fmt: skip
 _NO_PREFIX = "-"
-# What is asked for where nobody says: of these, what the provider says that it knows.
+# The default scopes to ask for: of these, those that the provider supports.
 SCOPES = ("openid", "profile", "email", "groups", "offline_access")
 
 
@@ -27,14 +27,14 @@ class Settings:
     client_id: str
     username_claim: str = "sub"
     username_prefix: str = ""  # empty: the issuer and #, unless the claim is an email; -: none
-    groups_claim: str = ""  # empty: nobody has groups of the provider's
+    groups_claim: str = ""  # empty: no groups from the provider
     groups_prefix: str = ""
     required_claims: Mapping[str, str] = field(default_factory=dict)
     algorithms: tuple[str, ...] = ("RS256",)
     authority: bytes = field(default=b"", repr=False)  # PEM; empty: the system's own
     client_secret: str = field(default="", repr=False)  # empty: a public client
     scopes: tuple[str, ...] = ()  # empty: see SCOPES
-    name: str = ""  # as people call it; empty: the issuer's host
+    name: str = ""  # for people; empty: the issuer's host
 
     @property
     def shown_name(self) -> str:
@@ -42,7 +42,7 @@ class Settings:
 
     @property
     def prefix(self) -> str:
-        """What stands before every user name."""
+        """The prefix of every user name."""
         if self.username_prefix == _NO_PREFIX:
             return ""
         if not self.username_prefix and self.username_claim != "email":
