@@ -48,7 +48,7 @@ check: $(STAMP) ## Format, lint, types, import rules, sizes, generated files
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/lint-imports --no-cache && $(BIN)/lint-imports --no-cache --config .importlinter.stages
 	@$(BIN)/python tools/tidy.py
 
 format: $(STAMP) ## Format the code and mend what can be mended

@@ -46,8 +46,8 @@ from fairway.controllers.timeline.spans import NoSpanKeeper, SpanKeeper
 from fairway.controllers.timeline.timeline import Timeline
 from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volume_claims import Volumes
+from fairway.controllers.work_states import States
 from fairway.controllers.works.controller import Works
-from fairway.controllers.works.states import States
 from fairway.core.explain.samples import fair_of
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices

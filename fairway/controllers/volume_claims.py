@@ -11,7 +11,7 @@ from fairway.api.names import work_namespace
 from fairway.api.work import Work
 from fairway.clock import Clock
 from fairway.controllers.cache import Cache
-from fairway.controllers.works.states import States
+from fairway.controllers.work_states import States
 from fairway.kinds.plain import text
 from fairway.kinds.volumes import BOUND_IN, CLAIM
 from fairway.loops import Loop

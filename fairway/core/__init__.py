@@ -4,25 +4,30 @@ Everything here is a pure, deterministic function of its arguments: no clock, no
 randomness, no logging. The same code serves production, dry runs, explanations, forecasts,
 simulation and tests.
 
-Input and output
-    model, nodes            plain frozen values; the nodes of a cluster in columns
-    snapshot                the fleet frozen at `now`, charged and indexed; updated by changes
-    plan, transitions       the plan; the fleet after the plan is carried out or decided
-    explain/                why a workload waits, what is missing, the state of queues
+From the top down; each imports only what is below it (`.importlinter.stages`):
 
-Deciding
+    checks/                 invariants of plans: used by tests, simulation and a running hub
+    explain/                why a workload waits, what is missing, the state of queues
+    forecast/               expected starts, what can never start
     cycle                   plan(snapshot, cursor, budget): the cycle in one screen
-    planning_round, ledger  the state of one plan; trial usage with automatic undo
-    placement_request       a workload in one form on some flavors
     modes/                  gangs, services, sweeps; how replicas are divided over clusters
-    quota/                  the tree of quotas, fair shares, the order of queues, flavors, limits
-    clusters/               which clusters may take a workload, and which is best
-    packing/                pods on nodes: packings, topology domains, devices, occupancy
+    planning_round          the state of one plan
+    reservations/           places kept for gangs that wait for room; backfill
     preemption/             which workloads may be preempted, and the least harmful victims
     provisioning/           elastic pools: which one, how many nodes, stock-outs, idle nodes
+    reasons                 why a workload cannot start now, computed when read
+    transitions             the fleet after a plan is carried out or decided
     costs/                  usage over time, and what it costs
-    forecast/               reservations, backfill, expected starts, what can never start
-    checks/                 invariants of plans: used by tests, simulation and a running hub
+    snapshot                the fleet frozen at `now`, charged and indexed; updated by changes
+    clusters/               which clusters may take a workload, and which is best
+    occupancy, handover     pods on nodes over time; what victims leave, and to which workload
+    placement_request       a workload in one form on some flavors
+    ledger                  trial usage with automatic undo
+    quota/                  the tree of quotas, fair shares, the order of queues, flavors, limits
+    packing/                pods on nodes: packings, topology domains, devices
+    missing_pods, task_numbers  pods that a gang lacks; the numbers of a sweep's tasks
+    plan                    the plan: steps, and the reasons of what waits
+    model, nodes            plain frozen values; the nodes of a cluster in columns
 
 It imports `api` (for values and reasons) and nothing else of ours.
 """

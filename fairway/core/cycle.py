@@ -16,7 +16,6 @@ from operator import attrgetter
 
 from fairway.api.names import namespace_and_name
 from fairway.api.reasons import Code, Reason
-from fairway.core.explain.reasons import warnings, warnings_for
 from fairway.core.model import Workload
 from fairway.core.modes import gang, gang_growth, service, sweep
 from fairway.core.modes.outcome import Outcome
@@ -26,6 +25,7 @@ from fairway.core.modes.way_home import Homeward
 from fairway.core.plan import Admit, Plan, Preempt, Step, Waits
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.order import Candidate, Rules, Tournament
+from fairway.core.reasons import warnings, warnings_for
 from fairway.core.snapshot import Snapshot, precedence, wants_more
 
 _DECIDE = {"Gang": gang.decide, "Divided": service.decide, "Independent": sweep.decide}

@@ -17,7 +17,7 @@ from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import ranking
 from fairway.core.clusters.balance_order import ClusterBalance, Holds
 from fairway.core.clusters.candidates import Candidates, Names, candidates, likeness
-from fairway.core.forecast.reservations import Reservations
+from fairway.core.handover import Leaving
 from fairway.core.model import (
     Form,
     Likeness,
@@ -31,9 +31,9 @@ from fairway.core.model import (
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.packing.pack import Want
 from fairway.core.placement_request import PlacementRequest
-from fairway.core.preemption.handover import Leaving
 from fairway.core.quota.flavors import Assignment, assignments, groups_of
 from fairway.core.quota.limits import total_of
+from fairway.core.reservations.reservations import Reservations
 from fairway.core.snapshot import Snapshot
 
 if TYPE_CHECKING:

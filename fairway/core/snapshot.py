@@ -21,19 +21,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fairway.core.clusters.fit_bounds import Stock
+from fairway.core.handover import Rebates
 from fairway.core.ledger import Ledger, is_same_ground
+from fairway.core.missing_pods import missing_of
 from fairway.core.model import EVERYWHERE, Flavor, Policy, Queue, Stray, Workload, usage_of
-from fairway.core.modes.missing_pods import missing_of
-from fairway.core.modes.task_numbers import count_of
 from fairway.core.nodes import Cluster, Packing
+from fairway.core.occupancy import Occupancy, Seat, seats_of
 from fairway.core.packing.eligibility import Eligibility, Overlap, overlaps, rivals_of
-from fairway.core.packing.occupancy import Occupancy, Seat, seats_of
-from fairway.core.preemption.handover import Rebates
 from fairway.core.quota.limits import Claims
 from fairway.core.quota.tree import Tree
+from fairway.core.task_numbers import count_of
 
 if TYPE_CHECKING:
-    from fairway.core.forecast.future_room import Future
+    from fairway.core.reservations.future_room import Future
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from fairway.api.cluster import AvoidedNode, Cluster
 from fairway.api.fleet import Health
 from fairway.controllers.clusters.health import (
     Heard,
+    NodeAside,
     Observation,
     aside,
     changes_at,
@@ -17,7 +18,6 @@ from fairway.controllers.clusters.health import (
     phase_of,
     returns_at,
 )
-from fairway.controllers.lifecycle.case import NodeAside
 from tests.controllers.lives import NOW, moment
 from tests.controllers.test_works import cluster
 

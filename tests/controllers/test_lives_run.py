@@ -21,8 +21,8 @@ from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.object_events import Notes
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.work_states import States
 from fairway.controllers.works.controller import Works
-from fairway.controllers.works.states import States
 from fairway.kinds.registry import built_in
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Write

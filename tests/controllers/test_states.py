@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairway.clock import VirtualClock
-from fairway.controllers.works.states import States
+from fairway.controllers.work_states import States
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, Write
 from fairway.store.keys import REPORTS

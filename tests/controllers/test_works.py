@@ -15,9 +15,9 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.meta import Condition
 from fairway.api.work import Work
 from fairway.api.workload import Workload
+from fairway.controllers.adoption import ADOPTED
 from fairway.controllers.lifecycle.case import Settings, WorkObservation
 from fairway.controllers.lifecycle.next_status import next_status
-from fairway.controllers.works.adoption import ADOPTED
 from fairway.controllers.works.derive import Delete, Derived, Known, derive
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.kinds.registry import built_in

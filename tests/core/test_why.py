@@ -14,9 +14,9 @@ from fairway.api.reasons import Code, Reason
 from fairway.core import model
 from fairway.core.clusters.balance_order import ClusterBalance, Holds, Order, Totals
 from fairway.core.cycle import plan
-from fairway.core.explain.reasons import Reasons, Unread
 from fairway.core.modes import gang
 from fairway.core.plan import Admit
+from fairway.core.reasons import Reasons, Unread
 from fairway.core.snapshot import Snapshot
 from fairway.view.objects import Objects
 from tests.builders import H100, NOW, cluster, queue, workload

@@ -26,7 +26,7 @@ from fairway.api.schemas import schema_of
 from fairway.api.work import Work
 from fairway.app import prepare_store
 from fairway.clock import VirtualClock
-from fairway.controllers.works.states import States
+from fairway.controllers.work_states import States
 from fairway.loops import end
 from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal

@@ -31,7 +31,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.metric_sources import Measuring
 from fairway.controllers.object_events import Notes
 from fairway.controllers.statuses import with_status
-from fairway.controllers.works.states import States
+from fairway.controllers.work_states import States
 from fairway.kinds.registry import KnownKinds
 from fairway.loops import Loop
 from fairway.serving.scaling.decide import decide

@@ -17,7 +17,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.report import WorkState
 from fairway.controllers.autoscaling.services import Service
 from fairway.controllers.cache import Cache
-from fairway.controllers.works.states import States
+from fairway.controllers.work_states import States
 from fairway.metrics.interface import MetricsFault, PodMeter, PodUsage
 from fairway.serving.scaling.model import PodFact, PodPhase
 

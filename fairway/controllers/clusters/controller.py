@@ -26,8 +26,8 @@ from fairway.controllers.clusters.health import Observation
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.statuses import with_status
-from fairway.controllers.works.roster import Roster
-from fairway.controllers.works.states import States
+from fairway.controllers.work_roster import Roster
+from fairway.controllers.work_states import States
 from fairway.store.interface import Store, Write
 from fairway.store.keys import CLUSTERS, FLEETS, LEASES
 from fairway.view.prices import node_price

@@ -17,13 +17,20 @@ from msgspec.structs import replace
 from fairway.api.cluster import AvoidedNode, Cluster, ClusterStatus
 from fairway.api.fleet import Health
 from fairway.api.meta import Condition
-from fairway.controllers.lifecycle.case import NodeAside
 
 # A longer gap between two checks was a pause of the hub itself.
 PAUSE_SECONDS = 15.0
 _SEEN_STEP_SECONDS = 60  # the precision of `lastSeenAt`; each step is a write
 _ASIDE_MOST = 1024
 _CUT_OFF = "its agent lives, and the cluster does not answer it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAside:
+    """A faulty node, to be avoided for a while."""
+
+    cluster: str
+    node: AvoidedNode
 
 
 @dataclass(frozen=True, slots=True)

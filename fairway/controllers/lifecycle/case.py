@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.api.claim import Placement
-from fairway.api.cluster import AvoidedNode, WhenLost
+from fairway.api.cluster import WhenLost
 from fairway.api.fleet import FleetSpec, Retry
 from fairway.api.meta import Hold, OnClusterLost, Taint, Toleration
 from fairway.api.queue import Queue
 from fairway.api.work import Work, WorkPhase
 from fairway.api.workload import Workload, WorkloadStatus
+from fairway.controllers.clusters.health import NodeAside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +114,6 @@ class LifecycleCase:
 def attempt_of(case: LifecycleCase, placement: Placement) -> int:
     claim = case.workload.status.claim
     return placement.attempt or (claim.attempt if claim else 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeAside:
-    """A faulty node, to be avoided for a while."""
-
-    cluster: str
-    node: AvoidedNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,18 +14,19 @@ from fairway.api.names import FINALIZER, work_name
 from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.clock import Clock
+from fairway.controllers.adoption import is_own
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import health
+from fairway.controllers.clusters.health import NodeAside
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.lifecycle import inputs
-from fairway.controllers.lifecycle.case import Change, LifecycleCase, NodeAside
+from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.object_events import Notes
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.shared_state import SharedState
-from fairway.controllers.works.adoption import is_own
-from fairway.controllers.works.roster import Roster
-from fairway.controllers.works.states import States
+from fairway.controllers.work_roster import Roster
+from fairway.controllers.work_states import States
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Patch, Store, Stored, Write
 from fairway.store.keys import CLUSTERS, FLEETS, LEASES, POLICIES, QUEUES, WORKLOADS

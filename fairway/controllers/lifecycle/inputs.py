@@ -21,7 +21,7 @@ from fairway.controllers.lifecycle.case import (
     WorkObservation,
     settings_of,
 )
-from fairway.controllers.works.states import States
+from fairway.controllers.work_states import States
 
 _QUEUES_DEEP = 64  # the queue tree is not deeper; deeper is a cycle
 

@@ -16,13 +16,13 @@ from fairway.api.claim import Claim, Placement
 from fairway.api.names import FINALIZER, OVER
 from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
+from fairway.controllers.adoption import claim_of
 from fairway.controllers.lifecycle import attempt_ends, counts, leaving_replicas, resize
 from fairway.controllers.lifecycle.attempt_ends import End, end_attempt, moment, settle
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.tasks import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
 from fairway.controllers.scheduling.claims import last_attempt, summary_of
-from fairway.controllers.works.adoption import claim_of
 
 
 def next_status(case: LifecycleCase) -> Change:

@@ -16,9 +16,9 @@ from fairway.api.claim import Placement
 from fairway.api.cluster import AvoidedNode
 from fairway.api.meta import Taint
 from fairway.api.reasons import Code
+from fairway.controllers.clusters.health import NodeAside
 from fairway.controllers.lifecycle.case import (
     LifecycleCase,
-    NodeAside,
     PodsSeen,
     WorkObservation,
     lost_action,

@@ -31,8 +31,8 @@ from fairway.controllers.rollouts.inputs import case_of
 from fairway.controllers.rollouts.register import Register, workload_of
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.statuses import with_status
-from fairway.controllers.works.roster import Roster
-from fairway.controllers.works.states import States
+from fairway.controllers.work_roster import Roster
+from fairway.controllers.work_states import States
 from fairway.kinds.decision import REVISION
 from fairway.kinds.registry import KnownKinds
 from fairway.kinds.updates import mark_of

@@ -17,7 +17,7 @@ from fairway.api.workload import Workload
 from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
-from fairway.controllers.works.states import States
+from fairway.controllers.work_states import States
 from fairway.kinds.updates import is_divisible, step_most
 from fairway.serving.rollout.case import ClusterPart, Counted, RolloutCase
 

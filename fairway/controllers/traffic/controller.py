@@ -18,8 +18,8 @@ from fairway.controllers.object_events import Notes
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.traffic import routes
 from fairway.controllers.traffic.weights import traffic_of
-from fairway.controllers.works.roster import Roster
-from fairway.controllers.works.states import States
+from fairway.controllers.work_roster import Roster
+from fairway.controllers.work_states import States
 from fairway.kinds.plain import child, maps_at
 from fairway.loops import Alarm, Loop
 from fairway.serving.traffic import differs

@@ -16,7 +16,7 @@ from fairway.api.report import WorkState
 from fairway.api.workload import TrafficWeight, Workload
 from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
-from fairway.controllers.works.states import States
+from fairway.controllers.work_states import States
 from fairway.serving.traffic import Backend, weights
 
 

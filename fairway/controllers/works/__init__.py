@@ -7,8 +7,5 @@
     manifests       the objects of a work, with the decision applied
     generated       objects for workloads that have only pod sets
     revisions       the revision that a cluster gets during a rollout
-    adoption        works that agents brought back to a hub that had lost them
-    roster          an index of works by workload and by cluster
-    states          the states of works that agents report
     victims         whether preempted workloads are gone
 """

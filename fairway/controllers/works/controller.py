@@ -15,6 +15,7 @@ from fairway.api.names import OVER, work_name
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
+from fairway.controllers.adoption import is_adopted, is_own
 from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.object_events import Notes
@@ -22,7 +23,8 @@ from fairway.controllers.rollouts.register import Register, Stage, stages_of
 from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import NotLeader, Terms
-from fairway.controllers.works.adoption import is_adopted, is_own
+from fairway.controllers.work_roster import Roster
+from fairway.controllers.work_states import States
 from fairway.controllers.works.derive import (
     Create,
     Delete,
@@ -34,8 +36,6 @@ from fairway.controllers.works.derive import (
 )
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.revisions import Stages, as_staged
-from fairway.controllers.works.roster import Roster
-from fairway.controllers.works.states import States
 from fairway.controllers.works.victims import Incarnations, mention
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop, in_slices

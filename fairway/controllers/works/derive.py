@@ -22,6 +22,7 @@ from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
 from fairway.api.names import ADOPTED, OVER, work_name, work_namespace
 from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
 from fairway.api.workload import Workload
+from fairway.controllers.adoption import PLACEMENT, is_adopted, is_own, note_of
 from fairway.controllers.lifecycle.case import (
     ClusterFacts,
     Settings,
@@ -32,7 +33,6 @@ from fairway.controllers.lifecycle.case import (
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
 from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.works import generated
-from fairway.controllers.works.adoption import PLACEMENT, is_adopted, is_own, note_of
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
 from fairway.controllers.works.revisions import Stages, as_staged, manifests_in_use, pace_of
 from fairway.controllers.works.victims import victims_left

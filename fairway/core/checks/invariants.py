@@ -15,10 +15,10 @@ from dataclasses import replace
 from fairway.core.checks.proof import Proof
 from fairway.core.checks.wholeness import partly_placed
 from fairway.core.clusters.candidates import candidates
+from fairway.core.handover import queue_of
 from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.forms import times
 from fairway.core.plan import Admit, Move, Plan, Preempt, Provision, Step
-from fairway.core.preemption.handover import queue_of
 from fairway.core.preemption.holders import take_away
 from fairway.core.quota.limits import total_of
 from fairway.core.snapshot import Facts, Snapshot, wants_more

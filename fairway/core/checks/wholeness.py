@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairway.core.model import Form, Placed, Policy, Workload
-from fairway.core.modes.task_numbers import numbers_of
 from fairway.core.plan import Admit
+from fairway.core.task_numbers import numbers_of
 
 
 def partly_placed(workload: Workload, step: Admit, now: float, policy: Policy) -> list[str]:

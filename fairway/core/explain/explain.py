@@ -18,7 +18,6 @@ from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, senten
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters.candidates import ladder
 from fairway.core.cycle import plan
-from fairway.core.explain.reasons import quota_reason
 from fairway.core.explain.shortfalls import with_shortfalls
 from fairway.core.forecast.ever_possible import impossible
 from fairway.core.forecast.starts import Expected, forecast, heads
@@ -28,6 +27,7 @@ from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Admit, Plan
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment, groups_of
+from fairway.core.reasons import quota_reason
 from fairway.core.snapshot import Facts, Snapshot, precedence
 
 __all__ = ["Explanation", "explain", "sentence"]

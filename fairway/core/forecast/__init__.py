@@ -1,1 +1,1 @@
-"""Forecasts: reservations, backfill, expected starts, workloads that can never start."""
+"""Forecasts: expected starts, and workloads that can never start."""

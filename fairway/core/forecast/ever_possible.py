@@ -13,13 +13,13 @@ from dataclasses import replace
 import numpy as np
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.explain.reasons import quota_reason
 from fairway.core.model import Form, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.provisioning.pools import Provisioned, find_pool
+from fairway.core.reasons import quota_reason
 from fairway.core.snapshot import Facts, Snapshot
 
 _NODES_ENOUGH = 1_000_000  # of a pool

@@ -21,11 +21,11 @@ from typing import Final
 from fairway.api.reasons import Reason
 from fairway.core.cycle import plan
 from fairway.core.forecast.ever_possible import empty_round, impossible, never_starts
-from fairway.core.forecast.run_ends import EARLY, LATE, LIKELY, Reckoning, end_of
 from fairway.core.model import Placed, Workload
-from fairway.core.modes.task_numbers import numbers_of, ranges
 from fairway.core.plan import Admit, Plan, Preempt
+from fairway.core.reservations.run_ends import EARLY, LATE, LIKELY, Reckoning, end_of
 from fairway.core.snapshot import Facts, Snapshot, precedence
+from fairway.core.task_numbers import numbers_of, ranges
 from fairway.core.transitions import after
 
 __all__ = ["Expected", "Start", "first_starts", "forecast", "impossible"]

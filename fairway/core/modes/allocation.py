@@ -6,7 +6,7 @@ The modes share these functions. `evict` and `provision` also add their steps to
 from __future__ import annotations
 
 from fairway.api.reasons import Reason
-from fairway.core.forecast.future_room import Started
+from fairway.core.handover import queue_of
 from fairway.core.model import Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.outcome import Outcome
 from fairway.core.packing import pack
@@ -14,8 +14,8 @@ from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Preempt, Provision
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims
-from fairway.core.preemption.handover import queue_of
 from fairway.core.provisioning.pools import Provisioned
+from fairway.core.reservations.future_room import Started
 
 
 def placed_of(

@@ -14,14 +14,6 @@ from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import BalancedOrder, Totals
-from fairway.core.explain.reasons import (
-    NoPools,
-    NoRoom,
-    kept_reason,
-    quota_reason,
-    shortage_reason,
-    user_reason,
-)
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import charge, evict, placed_of, provision
 from fairway.core.modes.gang_sizes import most_of
@@ -36,6 +28,14 @@ from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
+from fairway.core.reasons import (
+    NoPools,
+    NoRoom,
+    kept_reason,
+    quota_reason,
+    shortage_reason,
+    user_reason,
+)
 
 
 def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool = False) -> Outcome:

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairway.core.explain.reasons import quota_reason
+from fairway.core.missing_pods import missing_of
 from fairway.core.model import Placed, Workload
 from fairway.core.modes.allocation import charge, placed_of
 from fairway.core.modes.forms import times, together
-from fairway.core.modes.missing_pods import missing_of
 from fairway.core.modes.outcome import Outcome
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Admit
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
+from fairway.core.reasons import quota_reason
 
 
 def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool = False) -> Outcome:

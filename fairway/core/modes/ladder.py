@@ -20,7 +20,6 @@ from typing import Protocol
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters.candidates import Names, ladder
-from fairway.core.explain.reasons import MayNotUse
 from fairway.core.model import Form, Workload
 from fairway.core.modes.outcome import Outcome
 from fairway.core.planning_round import PlanningRound
@@ -28,6 +27,7 @@ from fairway.core.preemption.find import Victims
 from fairway.core.provisioning.pools import NoNodes, Provisioned
 from fairway.core.provisioning.price import price_of_loss, price_of_nodes
 from fairway.core.quota.flavors import Assignment
+from fairway.core.reasons import MayNotUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

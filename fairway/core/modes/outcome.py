@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fairway.core.explain.reasons import Reasons
 from fairway.core.plan import Step
 from fairway.core.provisioning.pools import NoNodes
+from fairway.core.reasons import Reasons
 
 
 @dataclass(slots=True)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
-from fairway.core.explain.reasons import no_pool, no_room_for_more, quota_reason, user_reason
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import evict, provision
 from fairway.core.modes.division import divide
@@ -30,6 +29,7 @@ from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool, most_on_new_nodes
 from fairway.core.quota.flavors import Assignment
+from fairway.core.reasons import no_pool, no_room_for_more, quota_reason, user_reason
 
 
 def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool = False) -> Outcome:

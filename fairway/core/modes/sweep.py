@@ -14,14 +14,12 @@ from itertools import islice
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import ranking
-from fairway.core.explain.reasons import no_pool, no_room_for_more, quota_reason, user_reason
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.allocation import charge, evict, placed_of, provision
 from fairway.core.modes.forms import times, together
 from fairway.core.modes.ladder import LadderStep, borrow_passes, climb, forms_due
 from fairway.core.modes.outcome import Outcome
 from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
-from fairway.core.modes.task_numbers import numbers_of, ranges
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Admit
@@ -30,6 +28,8 @@ from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool, most_on_new_nodes
 from fairway.core.quota.flavors import Assignment
+from fairway.core.reasons import no_pool, no_room_for_more, quota_reason, user_reason
+from fairway.core.task_numbers import numbers_of, ranges
 
 
 def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool = False) -> Outcome:

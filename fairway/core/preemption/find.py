@@ -13,17 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource, Usage, Workload
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
-from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.freed_bounds import Ground, stands_on_any
 from fairway.core.preemption.holders import Holder, Holders, holders_of, take_away
 from fairway.core.preemption.rules import PreemptionCase
 from fairway.core.preemption.victim_search import Found, Nodes, Search
 from fairway.core.quota.flavors import Assignment
+
+if TYPE_CHECKING:
+    from fairway.core.planning_round import PlanningRound
 
 # (highest priority, work lost, number, cluster, (work lost, key) of each): less is better.
 Harm = tuple[int, int, int, str, tuple[tuple[int, str], ...]]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,8 +27,10 @@ from fairway.core.model import Form, Placed, Request
 from fairway.core.nodes import Amounts, Mask, Room
 from fairway.core.packing.pack import UNLIMITED, Want
 from fairway.core.placement_request import PlacementRequest
-from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.holders import Foot, holders_of, may_yield
+
+if TYPE_CHECKING:
+    from fairway.core.planning_round import PlanningRound
 
 
 def stands_on_any(wants: Sequence[Want], room: Room, foot: Foot) -> bool:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fairway.api.amounts import is_accelerator
+from fairway.core.handover import queue_of
 from fairway.core.model import FlavorResource, Request, Workload, usage_of
-from fairway.core.modes.task_numbers import count_of
 from fairway.core.nodes import Amounts, Packing
-from fairway.core.packing.occupancy import requests_of
-from fairway.core.preemption.handover import queue_of
+from fairway.core.occupancy import requests_of
 from fairway.core.quota.order import Rules, Shares
 from fairway.core.snapshot import Snapshot
+from fairway.core.task_numbers import count_of
 
 if TYPE_CHECKING:
     from fairway.core.ledger import Ledger

@@ -28,15 +28,17 @@ having been admitted by other means in between, and a fleet without new events c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Workload
-from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.holders import Holder, Holders
 from fairway.core.quota.order import SHARE_TESTS, Contest, Share
 from fairway.core.quota.shares import Added, reaching_parent
 from fairway.core.quota.tree import Node
+
+if TYPE_CHECKING:
+    from fairway.core.planning_round import PlanningRound
 
 # How many waiting workloads of the other side are checked for whether they could strike back.
 _LOOKS: Final = 64

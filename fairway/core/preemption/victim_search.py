@@ -18,15 +18,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
-from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.freed_bounds import Ground
 from fairway.core.preemption.holders import Holder, free_nodes
 from fairway.core.preemption.rules import PreemptionCase
+
+if TYPE_CHECKING:
+    from fairway.core.planning_round import PlanningRound
 
 EXACT: Final = 12  # candidates among which the best set is always found
 _LOOKS: Final = 120  # sets tried among more candidates, before one is built greedily

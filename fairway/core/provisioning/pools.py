@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.explain.reasons import no_pool
 from fairway.core.model import Pool
 from fairway.core.packing import pack
 from fairway.core.packing.eligibility import pool_takes
 from fairway.core.placement_request import PlacementRequest
-from fairway.core.planning_round import PlanningRound
 from fairway.core.provisioning.new_nodes import pack_with_new_nodes
+from fairway.core.reasons import no_pool
+
+if TYPE_CHECKING:
+    from fairway.core.planning_round import PlanningRound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

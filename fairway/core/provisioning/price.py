@@ -9,10 +9,14 @@ order of the ladder decides.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fairway.core.model import Workload
-from fairway.core.planning_round import PlanningRound
-from fairway.core.preemption.find import Victims
 from fairway.core.provisioning.pools import Provisioned
+
+if TYPE_CHECKING:
+    from fairway.core.planning_round import PlanningRound
+    from fairway.core.preemption.find import Victims
 
 _HOUR = 3600
 # For how long new nodes are needed by a workload that gives neither an estimate nor a limit.

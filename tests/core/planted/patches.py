@@ -131,7 +131,7 @@ PATCHES = (
     ),
     Patch(
         "pods that no report has seen take no room",
-        "packing/occupancy.py",
+        "occupancy.py",
         "        self._ledger.take(self._name, packing, requests_of(seat.placed))\n"
         "        seat.assumed = packing\n",
         "        seat.assumed = {}\n",

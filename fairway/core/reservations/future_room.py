@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fairway.core.forecast.run_ends import NEVER, end_of
 from fairway.core.model import Request, Workload
 from fairway.core.nodes import Amounts, Packing, Room
+from fairway.core.occupancy import requests_of
 from fairway.core.packing import pack
-from fairway.core.packing.occupancy import requests_of
+from fairway.core.reservations.run_ends import NEVER, end_of
 
 if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound

@@ -32,13 +32,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fairway.api.reasons import Code, Reason
-from fairway.core.forecast.future_room import Future, Started
 from fairway.core.model import Form, Workload
 from fairway.core.nodes import Mask
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Reservation
+from fairway.core.preemption.holders import Holder, holders_of
+from fairway.core.preemption.rules import PreemptionCase
 from fairway.core.quota.flavors import Assignment
+from fairway.core.reservations.future_room import Future, Started
 
 if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound
@@ -378,10 +380,6 @@ def could_preempt(
     planning: PlanningRound, hold: Hold, workload: Workload, option: Assignment
 ) -> bool:
     """Whether the holder of a reservation could preempt a workload that runs at its start."""
-    # Imported here, since these modules import the planning round, which imports this module.
-    from fairway.core.preemption.holders import Holder, holders_of  # noqa: PLC0415 - as above
-    from fairway.core.preemption.rules import PreemptionCase  # noqa: PLC0415 - as above
-
     rules = planning.queue(hold.workload).preemption
     if not workload.preemptible or (rules.within_queue == "Never" and rules.reclaim == "Never"):
         return False

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, overload
+from typing import TYPE_CHECKING, Protocol, overload
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
@@ -30,9 +30,11 @@ from fairway.core.clusters.candidates import (
 from fairway.core.model import Usage, Workload, unit_nanos
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
-from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 from fairway.core.quota.limits import total_of
+
+if TYPE_CHECKING:
+    from fairway.core.planning_round import PlanningRound
 
 
 class Unread(Protocol):
