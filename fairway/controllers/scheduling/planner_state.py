@@ -170,7 +170,7 @@ class Planning:
         if len(snapshot.facts.workloads) > _CHECKED_WORKLOADS_MOST:
             return None
         self._unchecked = 0
-        return tuple(broken(snapshot.facts, plan))
+        return tuple(broken(snapshot.facts, plan, proves_room=False))
 
     def _nothing(self, now: float) -> Planned:
         return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at())

@@ -25,9 +25,13 @@ from fairway.core.snapshot import Facts, Snapshot, wants_more
 from fairway.core.transitions import after
 
 
-def broken(facts: Facts, plan: Plan) -> list[str]:
-    """All invariants that a plan breaks, given the facts it was made from."""
-    walk = _Walk(facts)
+def broken(facts: Facts, plan: Plan, *, proves_room: bool = True) -> list[str]:
+    """Everything that a plan does and may not do, given the facts it was made from.
+
+    Room on nodes can be proved only of a plan that was made from these facts alone. A hub's
+    snapshot also remembers where it expects pods that no report has seen yet.
+    """
+    walk = _Walk(facts, proves_room=proves_room)
     for step in plan.steps:
         walk.done.append(step)
         match step:
@@ -72,8 +76,9 @@ def render(plan: Plan) -> str:
 class _Walk:
     """Walks the steps of a plan on its own snapshot."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, *, proves_room: bool) -> None:
         self.facts = facts
+        self._proves_room = proves_room
         self.snapshot = Snapshot(facts)
         self.proof = Proof(self.snapshot)
         self.claims = self.snapshot.claims.copy()
@@ -231,6 +236,8 @@ class _Walk:
     def _check_room(
         self, workload: Workload, form: Form, placed: Placed, new: Sequence[Provision]
     ) -> None:
+        if not self._proves_room:
+            return
         if workload.mode != "Gang":
             pods = {pod.name: pod.count for pod in placed.pods}
             first = form.pod_sets[0]
