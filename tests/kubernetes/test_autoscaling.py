@@ -509,7 +509,7 @@ def scaled(name: str) -> Service:
     metadata = ObjectMeta(name=f"deployment-{name}", namespace=NAMESPACE)
     return Service(
         workload=Workload(metadata=metadata, spec=WorkloadSpec(mode="Divided")),
-        found=found,
+        target=found,
         resource=DEPLOYMENTS,
         kind=built_in().of(found),
         wanted=1,
