@@ -7,6 +7,7 @@ are changed there, where the change persists.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,26 @@ def _change_all(session: Session, targets: list[Target], spec: Object, past: str
     return 0
 
 
+def _switch(
+    argument: Callable[[Callable[..., int]], Callable[..., int]],
+    targets_of: Callable[[Session, tuple[str, ...]], list[Target]],
+    hold: str,
+    past: str,
+    examples: str,
+    purpose: str,
+) -> click.Command:
+    """Makes the command that sets the hold of the named objects."""
+
+    @argument
+    @options.dry_run
+    def switch(*, dry_run: str, **words: tuple[str, ...]) -> int:
+        session = current()
+        (names,) = words.values()
+        return _change_all(session, targets_of(session, names), {"hold": hold}, past, dry_run)
+
+    return click.command(cls=Command, examples=examples, help=purpose)(switch)
+
+
 # Clusters.
 
 _cluster_names = click.argument(
@@ -81,25 +102,17 @@ def _clusters(session: Session, names: tuple[str, ...]) -> list[Target]:
     return [Target(served=served, name=name.removeprefix("cluster/")) for name in names]
 
 
-def _cluster_switch(hold: str, past: str, examples: str, purpose: str) -> click.Command:
-    """Makes the command that sets the hold of clusters."""
-
-    @_cluster_names
-    @options.dry_run
-    def switch(*, names: tuple[str, ...], dry_run: str) -> int:
-        session = current()
-        return _change_all(session, _clusters(session, names), {"hold": hold}, past, dry_run)
-
-    return click.command(cls=Command, examples=examples, help=purpose)(switch)
-
-
-cordon = _cluster_switch(
+cordon = _switch(
+    _cluster_names,
+    _clusters,
     "Hold",
     "cordoned",
     "fairway cordon east     what runs there goes on",
     "Cordon clusters: nothing new starts there; what runs goes on.",
 )
-uncordon = _cluster_switch(
+uncordon = _switch(
+    _cluster_names,
+    _clusters,
     "None",
     "uncordoned",
     "fairway uncordon east     after cordon or drain",
@@ -197,26 +210,21 @@ def _workload(session: Session, word: str) -> Target:
     )
 
 
-def _workload_switch(hold: str, past: str, examples: str, purpose: str) -> click.Command:
-    """Makes the command that suspends workloads, or resumes them."""
-
-    @_workload_words
-    @options.dry_run
-    def switch(*, words: tuple[str, ...], dry_run: str) -> int:
-        session = current()
-        targets = [_workload(session, word) for word in words]
-        return _change_all(session, targets, {"hold": hold}, past, dry_run)
-
-    return click.command(cls=Command, examples=examples, help=purpose)(switch)
+def _workloads(session: Session, words: tuple[str, ...]) -> list[Target]:
+    return [_workload(session, word) for word in words]
 
 
-suspend = _workload_switch(
+suspend = _switch(
+    _workload_words,
+    _workloads,
     "HoldAndDrain",
     "suspended",
     "fairway suspend train     until `fairway resume train`",
     "Suspend workloads: they release what they hold and keep their place in the queue.",
 )
-resume = _workload_switch(
+resume = _switch(
+    _workload_words,
+    _workloads,
     "None",
     "resumed",
     "fairway resume train     after suspend or hold",

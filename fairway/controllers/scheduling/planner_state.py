@@ -7,7 +7,7 @@ in another process, and its whole history can be replayed from a record of its c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -156,7 +156,6 @@ class Planning:
         if cursor.is_done:
             self._settled = cursor
         planned = self._plan(result, snapshot, is_whole=is_whole)
-        planned = replace(planned, faults=self._faults(result, snapshot))
         self._view.assume(result)
         return planned
 
@@ -221,6 +220,7 @@ class Planning:
             choices=plan.choices,
             set_aside=self._told_aside(),
             waiting=len(plan.waiting),
+            faults=self._faults(plan, snapshot),
             is_done=is_done,
             wake_at=self._wake_at(),
         )

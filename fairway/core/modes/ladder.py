@@ -13,7 +13,7 @@ much as they get. The rules are the same for all modes:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -98,6 +98,11 @@ def climb(climber: Climber, outcome: Outcome) -> None:
     candidates, policy = planning.candidates(workload), planning.snapshot.policy(workload)
     if candidates.refused:
         outcome.reasons.later(MayNotUse(refused=candidates.refused))
+    take = {
+        "Idle": climber.take_idle,
+        "Preempt": climber.take_from_victims,
+        "Provision": climber.take_new_nodes,
+    }
     is_any_tried = False
     for group, rung in ladder(policy, tuple(name for name, _ in candidates.groups)):
         names = candidates.in_group(group)
@@ -113,16 +118,9 @@ def climb(climber: Climber, outcome: Outcome) -> None:
         if stopped is not None:
             outcome.reasons.append(stopped)
         else:
-            _TAKE[rung](climber, step, outcome)
+            take[rung](step, outcome)
     if not is_any_tried:
         outcome.reasons.append(Reason(code=Code.NO_CLUSTER))  # no group of the ladder has clusters
-
-
-_TAKE: dict[Rung, Callable[[Climber, LadderStep, Outcome], None]] = {
-    "Idle": lambda climber, step, outcome: climber.take_idle(step, outcome),
-    "Preempt": lambda climber, step, outcome: climber.take_from_victims(step, outcome),
-    "Provision": lambda climber, step, outcome: climber.take_new_nodes(step, outcome),
-}
 
 
 def _is_cheaper_to_buy(climber: Climber, step: LadderStep) -> bool:

@@ -18,14 +18,24 @@ from collections.abc import Iterable
 
 from fairway.api.reasons import Code
 from fairway.core.model import Placed, Workload, usage_of
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
-from fairway.core.preemption.find import Victims
+from fairway.core.preemption.find import Victims, find_victims
 
 
-def is_peaceful(
+def victims_to_grow(
+    planning: PlanningRound, request: PlacementRequest, cluster: str, placed: Iterable[Placed]
+) -> Victims | None:
+    """The victims that a workload with these placements may preempt in order to grow."""
+    victims = find_victims(planning, request, cluster)
+    if victims is None or not _is_peaceful(planning, request.workload, placed, victims):
+        return None
+    return victims
+
+
+def _is_peaceful(
     planning: PlanningRound, workload: Workload, placed: Iterable[Placed], victims: Victims
 ) -> bool:
-    """Whether a workload with these placements may preempt victims in order to grow."""
     tree, queue = planning.ledger.tree, workload.queue
     borrows = any(
         tree.usage(queue).get(pair, 0) > tree.subtree_quota(queue, pair)

@@ -21,11 +21,11 @@ from fairway.core.modes.allocation import evict, provision
 from fairway.core.modes.division import divide
 from fairway.core.modes.ladder import LadderStep, borrow_passes, climb, forms_due
 from fairway.core.modes.outcome import Outcome
-from fairway.core.modes.restraint import are_of_others, is_peaceful
+from fairway.core.modes.restraint import are_of_others, victims_to_grow
 from fairway.core.modes.service_state import Service, placements, places, service_of
 from fairway.core.plan import Admit
 from fairway.core.planning_round import PlanningRound
-from fairway.core.preemption.find import Victims, find_victims
+from fairway.core.preemption.find import Victims
 from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool, most_on_new_nodes
 from fairway.core.quota.flavors import Assignment
@@ -196,12 +196,7 @@ class _Growth:
         request = service.request(option, least)
         if user_reason(self.planning, request) is not None:
             return None
-        victims = find_victims(self.planning, request, cluster)
-        if victims is None or not is_peaceful(
-            self.planning, self.workload, placements(service), victims
-        ):
-            return None
-        return victims
+        return victims_to_grow(self.planning, request, cluster, placements(service))
 
     # New nodes.
 

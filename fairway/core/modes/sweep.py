@@ -19,12 +19,12 @@ from fairway.core.modes.allocation import charge, evict, placed_of, provision
 from fairway.core.modes.forms import times, together
 from fairway.core.modes.ladder import LadderStep, borrow_passes, climb, forms_due
 from fairway.core.modes.outcome import Outcome
-from fairway.core.modes.restraint import are_of_others, has_made_yield, is_peaceful
+from fairway.core.modes.restraint import are_of_others, has_made_yield, victims_to_grow
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Admit
 from fairway.core.planning_round import PlanningRound
-from fairway.core.preemption.find import Victims, find_victims
+from fairway.core.preemption.find import Victims
 from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool, most_on_new_nodes
 from fairway.core.quota.flavors import Assignment
@@ -208,12 +208,8 @@ class _Sweep:
         if not self._may_mix(cluster, option):
             return None
         count = min(self.workload.task_range, len(self.left))
-        victims = find_victims(self.planning, self._request(option, count), cluster)
-        if victims is None or not is_peaceful(
-            self.planning, self.workload, self.everything, victims
-        ):
-            return None
-        return victims
+        request = self._request(option, count)
+        return victims_to_grow(self.planning, request, cluster, self.everything)
 
     # New nodes.
 
