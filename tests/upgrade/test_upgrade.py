@@ -52,6 +52,11 @@ def story(version: Path) -> Plain:
     return found
 
 
+def later(version: Path) -> VirtualClock:
+    """A minute after the version stopped: events live for an hour."""
+    return VirtualClock(story(version)["now"] + 60)
+
+
 def resources(store: EmbeddedStore) -> list[Resource]:
     """Every version of every kind that is kept."""
     return [item for item in store.catalogue if item.is_stored]
@@ -68,7 +73,7 @@ async def test_a_hub_opens_the_data_and_every_object_can_be_read(
     wanted = story(version)["kinds"]
     assert set(STRUCTS) <= set(wanted), "the story has an object of each of our kinds"
     options = HubOptions(data=unpack(version, tmp_path), port=0, has_controllers=False)
-    async with open_hub(options) as opened:
+    async with open_hub(options, clock=later(version)) as opened:
         store = opened.store
         assert isinstance(store, EmbeddedStore)
         counts = store.counts()
@@ -89,7 +94,7 @@ async def test_a_hub_opens_the_data_and_every_object_can_be_read(
 @EACH
 async def test_every_object_can_be_written_in_each_way(version: Path, tmp_path: Path) -> None:
     options = HubOptions(data=unpack(version, tmp_path), port=0, has_controllers=False)
-    async with open_hub(options) as opened:
+    async with open_hub(options, clock=later(version)) as opened:
         store = opened.store
         assert isinstance(store, EmbeddedStore)
         for resource in resources(store):
