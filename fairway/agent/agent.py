@@ -306,6 +306,8 @@ class Agent:
     async def _tell_cluster(self, parts: _Parts) -> None:
         """Writes the cluster's status when it changed, at a limited rate."""
         connected_at = self._clock.now()
+        looked_at: tuple[object, object] | None = None
+        part: JsonObject = {}
         while True:
             observation = self._sight.observation
             if observation is None:
@@ -317,8 +319,10 @@ class Agent:
                 for name, seen in observation.works.items()
                 for pod in seen.pods
             }
-            has, free = cluster_status.totals(observation, requests)
-            part = cluster_status.agent_part(observation, has=has, free=free)
+            if looked_at is None or looked_at[0] is not observation or looked_at[1] != requests:
+                has, free = cluster_status.totals(observation, requests)
+                part = cluster_status.agent_part(observation, has=has, free=free)
+                looked_at = observation, requests
             if part != self._told_cluster:
                 facts = AgentFacts(
                     epoch=self._memory.epoch,

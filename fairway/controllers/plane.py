@@ -70,7 +70,7 @@ class PlaneOptions:
     sink: Sink = field(default_factory=NoSink)
     spans: SpanKeeper = field(default_factory=NoSpanKeeper)  # where ended spans are kept
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
-    look_seconds: float = LOOK_SECONDS  # how often clusters and queues are looked at
+    look_seconds: float = LOOK_SECONDS  # how often clusters, queues and pools are looked at
     sources: Sources = field(default_factory=NoSources)  # which sources to ask for metrics
     meter: PodMeter = field(default_factory=NoPodMeter)  # what to ask for the usage of pods
     history: Keeper = field(default_factory=NoKeeper)  # where the last hours and days are kept
@@ -164,7 +164,6 @@ class ControlPlane:
             Shadows(
                 store=store, cache=self.cache, scheduler=self.scheduler, clock=clock, notes=notes
             ),
-            Inventory(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
             Accounting(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
             Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
             KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
@@ -185,6 +184,13 @@ class ControlPlane:
                 look_seconds=seconds,
             ),
             Queues(
+                store=store,
+                cache=self.cache,
+                scheduler=self.scheduler,
+                clock=self._clock,
+                look_seconds=seconds,
+            ),
+            Inventory(
                 store=store,
                 cache=self.cache,
                 scheduler=self.scheduler,

@@ -9,6 +9,7 @@ import pytest
 from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.clock import VirtualClock
+from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.keys import CLUSTERS
 from tests.controllers.fleets import Fleet, running, summary_of
@@ -78,6 +79,7 @@ async def test_who_has_nowhere_else_to_go_is_told_until_when_and_starts_once_the
     told = await fleet.plane.explain("default", "train")
     assert "is out of stock, and is tried again at" in str(told)
     await fleet.until("train", "Running", 2400)
+    await fleet.clock.advance(LOOK_SECONDS)
     belief = (await cluster(fleet, "cloud")).status.stock[0]
     assert belief.out_since is None
     assert sum(belief.ended) == 1000

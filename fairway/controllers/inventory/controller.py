@@ -28,15 +28,22 @@ from fairway.store.keys import CLUSTERS, WORKLOADS
 _log = logging.getLogger(__name__)
 
 _WRITE = Write(user="system:fairway", manager="fairway-inventory")
-_LOOK_SECONDS = 2.0
-_RELEASE_SECONDS = 5.0
 _SLOW = "nodes take much longer to come than they usually do"
 
 
 class Inventory:
     """The controller of elastic pools."""
 
-    def __init__(self, *, store: Store, cache: Cache, scheduler: Scheduler, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        cache: Cache,
+        scheduler: Scheduler,
+        clock: Clock,
+        look_seconds: float,
+    ) -> None:
+        self._look_seconds = look_seconds
         self._store = store
         self._cache = cache
         self._scheduler = scheduler
@@ -44,13 +51,12 @@ class Inventory:
         self._asking = Asking(cache.mirror(WORKLOADS))
         self._looks: dict[tuple[str, str], Look] = {}
         self._idling = Idling()
-        self._released_at = float("-inf")
 
     async def run(self) -> None:
-        """Looks at all pools every few seconds, until cancelled."""
+        """Looks at all pools periodically, until cancelled."""
         self._looks.clear()
         while True:
-            await self._clock.sleep(_LOOK_SECONDS)
+            await self._clock.sleep(self._look_seconds)
             clusters = {
                 cluster.metadata.name: cluster
                 for cluster in self._cache.all(Cluster)
@@ -60,9 +66,7 @@ class Inventory:
                 continue
             for cluster in clusters.values():
                 await self._write(cluster, self._learn(cluster))
-            if self._clock.now() >= self._released_at + _RELEASE_SECONDS:
-                self._released_at = self._clock.now()
-                await self._release(clusters)
+            await self._release(clusters)
 
     # Stock.
 
