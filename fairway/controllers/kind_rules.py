@@ -15,13 +15,12 @@ from fairway.api import codec
 from fairway.api.errors import ApiError, Invalid
 from fairway.api.kindrule import KindRule
 from fairway.api.meta import Condition
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
+from fairway.controllers.context import Context
 from fairway.controllers.statuses import with_status
-from fairway.kinds.registry import LiveKinds, built_in
+from fairway.kinds.registry import built_in
 from fairway.kinds.rules import Loaded, kinds_of
 from fairway.loops import Loop
-from fairway.store.interface import Store, Stored, Write
+from fairway.store.interface import Stored, Write
 from fairway.store.keys import KIND_RULES
 from fairway.store.mirrors import Name
 
@@ -35,15 +34,17 @@ _log = logging.getLogger(__name__)
 class KindRules:
     """Keeps the kinds of a hub up to date with its rules."""
 
-    def __init__(self, *, store: Store, cache: Cache, kinds: LiveKinds, clock: Clock) -> None:
-        self._store = store
-        self._cache = cache
-        self._kinds = kinds
-        self._clock = clock
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._cache = context.cache
+        self._kinds = context.kinds
+        self._clock = context.clock
         self._specs: dict[Name, object] = {}  # from which the kinds were made
         self._loaded = Loaded()
-        self._loop: Loop[Name] = Loop("kind rules", self._reconcile, clock=clock, forgets=True)
-        cache.mirror(KIND_RULES).followers.append(self._rule_changed)
+        self._loop: Loop[Name] = Loop(
+            "kind rules", self._reconcile, clock=context.clock, forgets=True
+        )
+        context.cache.mirror(KIND_RULES).followers.append(self._rule_changed)
 
     async def run(self) -> None:
         """Writes the status of every rule, then of those that change, until cancelled."""

@@ -12,7 +12,7 @@ import binascii
 from fairway.api.errors import ApiError
 from fairway.api.fleet import PrometheusServer
 from fairway.api.meta import SecretReference
-from fairway.controllers.cache import Cache
+from fairway.controllers.context import Context
 from fairway.metrics.interface import (
     Address,
     NoPodMeter,
@@ -22,7 +22,6 @@ from fairway.metrics.interface import (
     Sources,
     Unreachable,
 )
-from fairway.store.interface import Store
 from fairway.store.keys import SECRETS
 
 
@@ -30,11 +29,11 @@ class Measuring:
     """The metric sources of a hub, for controllers that decide by metrics."""
 
     def __init__(
-        self, *, store: Store, cache: Cache, sources: Sources, meter: PodMeter | None = None
+        self, context: Context, *, sources: Sources, meter: PodMeter | None = None
     ) -> None:
         self.meter = meter or NoPodMeter()
-        self._store = store
-        self._cache = cache
+        self._store = context.store
+        self._cache = context.cache
         self._sources = sources
 
     async def source(self, own: PrometheusServer | None, namespace: str) -> Source:

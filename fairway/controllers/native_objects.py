@@ -27,17 +27,14 @@ from fairway.api.meta import API_VERSION, JsonObject
 from fairway.api.names import native_workload_name, work_name, work_namespace
 from fairway.api.work import Work
 from fairway.api.workload import Workload
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
-from fairway.controllers.object_events import Notes
+from fairway.controllers.context import Context
 from fairway.kinds import job_status
 from fairway.kinds.held_back import advice, is_held_back
 from fairway.kinds.interface import Kind
 from fairway.kinds.job import Job
 from fairway.kinds.native import DEFAULT_QUEUE, QUEUE, as_workload
-from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop
-from fairway.store.interface import Deletion, Patch, Store, Stored, Write
+from fairway.store.interface import Deletion, Patch, Stored, Write
 from fairway.store.keys import DEFINITIONS, NAMESPACES, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Mirror, Name
 
@@ -62,34 +59,26 @@ Source = tuple[str, str, str, str]
 class Natives:
     """The controller of native objects."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        cache: Cache,
-        kinds: KnownKinds,
-        clock: Clock,
-        notes: Notes,
-        is_alone: bool = True,  # whether no other controllers see the objects
-    ) -> None:
-        self._store = store
+    def __init__(self, context: Context, *, is_alone: bool = True) -> None:
+        self._store = context.store
         self._is_alone = is_alone
-        self._cache = cache
-        self._kinds = kinds
-        self._clock = clock
-        self._notes = notes
-        self._loop: Loop[Source] = Loop("natives", self._reconcile, clock=clock, forgets=True)
+        self._cache = context.cache
+        self._kinds = context.kinds
+        self._clock = context.clock
+        self._notes = context.notes
+        self._loop: Loop[Source] = Loop(
+            "natives", self._reconcile, clock=context.clock, forgets=True
+        )
         self._mirrors: dict[tuple[str, str], Mirror] = {}
-        self._namespaces = Mirror(store, NAMESPACES, clock=clock)
-        self._definitions = Mirror(store, DEFINITIONS, clock=clock)
-        self._served = Alarm(clock)  # marked when another kind may be served or known
+        self._namespaces = Mirror(context.store, NAMESPACES, clock=context.clock)
+        self._definitions = Mirror(context.store, DEFINITIONS, clock=context.clock)
+        self._served = Alarm(context.clock)  # marked when another kind may be served or known
         self._namespaces.followers.append(self._namespace_changed)
         self._definitions.followers.append(lambda name, stored: self._served.mark())
-        if isinstance(kinds, LiveKinds):
-            kinds.followers.append(self._kinds_changed)
+        context.kinds.followers.append(self._kinds_changed)
         self._standing: dict[Name, Source] = {}  # the object that each workload stands for
-        cache.mirror(WORKLOADS).followers.append(self._workload_changed)
-        cache.mirror(WORKS).followers.append(self._work_changed)
+        context.cache.mirror(WORKLOADS).followers.append(self._workload_changed)
+        context.cache.mirror(WORKS).followers.append(self._work_changed)
 
     async def run(self) -> None:
         """Watches every kind that is served and known, until cancelled."""

@@ -23,6 +23,7 @@ from fairway.controllers.autoscaling.controller import Autoscaling
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.controller import Clusters
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
+from fairway.controllers.context import Context
 from fairway.controllers.history.book_lines import Keeper, NoKeeper
 from fairway.controllers.history.sampler import History
 from fairway.controllers.inventory.controller import Inventory
@@ -96,136 +97,48 @@ class ControlPlane:
             store, clock, options.terms, decided_under=lambda: _highest_term(self.cache)
         )
         self.states = States(self.cache.mirror(REPORTS))
-        board = SharedState(clock)
-        notes = Notes(store, clock)
-        self.planner = RecordingPlanner(options.make_planner, options.sink)
-        self.scheduler = Scheduler(
+        context = Context(
             store=store,
-            cache=self.cache,
-            planner=self.planner,
-            terms=self.terms,
             clock=clock,
-            board=board,
-            notes=notes,
-            settings=options.scheduling,
+            cache=self.cache,
+            states=self.states,
+            terms=self.terms,
+            kinds=kinds,
+            notes=Notes(store, clock),
+            shared=SharedState(clock),
         )
-        self.traffic = Traffic(
-            store=store, cache=self.cache, states=self.states, clock=clock, notes=notes
-        )
-        self.timeline = Timeline(
-            cache=self.cache, scheduler=self.scheduler, clock=clock, keeper=options.spans
-        )
-        self.history = History(
-            cache=self.cache, scheduler=self.scheduler, clock=clock, keeper=options.history
-        )
+        self.planner = RecordingPlanner(options.make_planner, options.sink)
+        self.scheduler = Scheduler(context, planner=self.planner, settings=options.scheduling)
+        self.traffic = Traffic(context)
+        self.timeline = Timeline(context, scheduler=self.scheduler, keeper=options.spans)
+        self.history = History(context, scheduler=self.scheduler, keeper=options.history)
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
-        self._led = self._controllers(store, kinds, notes=notes, board=board, options=options)
+        self._led = self._controllers(context, options)
 
-    def _controllers(
-        self,
-        store: Store,
-        kinds: LiveKinds,
-        *,
-        notes: Notes,
-        board: SharedState,
-        options: PlaneOptions,
-    ) -> Sequence[Controller]:
+    def _controllers(self, context: Context, options: PlaneOptions) -> Sequence[Controller]:
         """All controllers that run while this replica leads."""
-        clock = self._clock
+        scheduler, look_seconds = self.scheduler, options.look_seconds
+        measuring = Measuring(context, sources=options.sources, meter=options.meter)
         return (
-            Lifecycle(
-                store=store,
-                cache=self.cache,
-                states=self.states,
-                clock=clock,
-                notes=notes,
-                board=board,
-            ),
-            Works(
-                store=store,
-                cache=self.cache,
-                states=self.states,
-                terms=self.terms,
-                kinds=kinds,
-                clock=clock,
-                notes=notes,
-                board=board,
-            ),
-            *self._lookers(store, board, options.look_seconds),
-            Natives(
-                store=store,
-                cache=self.cache,
-                kinds=kinds,
-                clock=clock,
-                notes=notes,
-                is_alone=options.is_alone,
-            ),
-            Shadows(
-                store=store, cache=self.cache, scheduler=self.scheduler, clock=clock, notes=notes
-            ),
-            Accounting(store=store, cache=self.cache, scheduler=self.scheduler, clock=clock),
-            Volumes(store=store, cache=self.cache, states=self.states, clock=clock),
-            KindRules(store=store, cache=self.cache, kinds=kinds, clock=clock),
-            Migrations(store=store, clock=clock),
-            *self._serving(store, kinds, notes=notes, options=options),
-            *options.beside,
-        )
-
-    def _lookers(self, store: Store, board: SharedState, seconds: float) -> Sequence[Controller]:
-        """Controllers that look periodically, whether or not anything happened."""
-        return (
-            Clusters(
-                store=store,
-                cache=self.cache,
-                states=self.states,
-                clock=self._clock,
-                board=board,
-                look_seconds=seconds,
-            ),
-            Queues(
-                store=store,
-                cache=self.cache,
-                scheduler=self.scheduler,
-                clock=self._clock,
-                look_seconds=seconds,
-            ),
-            Inventory(
-                store=store,
-                cache=self.cache,
-                scheduler=self.scheduler,
-                clock=self._clock,
-                look_seconds=seconds,
-            ),
-        )
-
-    def _serving(
-        self, store: Store, kinds: LiveKinds, *, notes: Notes, options: PlaneOptions
-    ) -> Sequence[Controller]:
-        """What services need besides: rollouts, traffic, and counts that follow the load."""
-        measuring = Measuring(
-            store=store, cache=self.cache, sources=options.sources, meter=options.meter
-        )
-        return (
-            Rollouts(
-                store=store,
-                cache=self.cache,
-                states=self.states,
-                kinds=kinds,
-                clock=self._clock,
-                notes=notes,
-                measuring=measuring,
-            ),
+            Lifecycle(context),
+            Works(context),
+            # These look periodically, whether or not anything happened.
+            Clusters(context, look_seconds=look_seconds),
+            Queues(context, scheduler=scheduler, look_seconds=look_seconds),
+            Inventory(context, scheduler=scheduler, look_seconds=look_seconds),
+            Accounting(context, scheduler=scheduler),
+            Shadows(context, scheduler=scheduler),
+            # Objects that users bring.
+            Natives(context, is_alone=options.is_alone),
+            Volumes(context),
+            KindRules(context),
+            Migrations(store=context.store, clock=context.clock),
+            # Services: rollouts, traffic, and counts that follow the load.
+            Rollouts(context, measuring=measuring),
             self.traffic,
-            Autoscaling(
-                store=store,
-                cache=self.cache,
-                states=self.states,
-                kinds=kinds,
-                measuring=measuring,
-                clock=self._clock,
-                notes=notes,
-            ),
+            Autoscaling(context, measuring=measuring),
+            *options.beside,
         )
 
     async def run(self) -> None:

@@ -16,14 +16,13 @@ from fairway.api import codec
 from fairway.api.amounts import Quantity, family_of
 from fairway.api.errors import ApiError
 from fairway.api.queue import FlavorUsage, Queue, QueueStatus, RememberedUsage
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
+from fairway.controllers.context import Context
 from fairway.controllers.scheduling.questions import Standings
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.explain.queue_status import QueueState
 from fairway.core.quota.shares import decay
-from fairway.store.interface import Store, Write
+from fairway.store.interface import Write
 from fairway.store.keys import QUEUES
 
 _log = logging.getLogger(__name__)
@@ -35,19 +34,13 @@ class Queues:
     """The controller of queue statuses."""
 
     def __init__(
-        self,
-        *,
-        store: Store,
-        cache: Cache,
-        scheduler: Scheduler,
-        clock: Clock,
-        look_seconds: float = LOOK_SECONDS,
+        self, context: Context, *, scheduler: Scheduler, look_seconds: float = LOOK_SECONDS
     ) -> None:
         self._look_seconds = look_seconds
-        self._store = store
-        self._cache = cache
+        self._store = context.store
+        self._cache = context.cache
         self._scheduler = scheduler
-        self._clock = clock
+        self._clock = context.clock
 
     async def run(self) -> None:
         while True:

@@ -18,14 +18,12 @@ from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.meta import Condition
 from fairway.api.names import namespace_and_name
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
-from fairway.controllers.object_events import Notes
+from fairway.controllers.context import Context
 from fairway.controllers.scheduling.planner import PlannerLost
 from fairway.controllers.scheduling.questions import Shadow
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.controllers.statuses import with_status
-from fairway.store.interface import Store, Write
+from fairway.store.interface import Write
 from fairway.store.keys import CLUSTERS, WORKLOADS
 
 DIFFERS = "ShadowDiffers"
@@ -39,14 +37,12 @@ _log = logging.getLogger(__name__)
 class Shadows:
     """Reports what would run in shadowed clusters."""
 
-    def __init__(
-        self, *, store: Store, cache: Cache, scheduler: Scheduler, clock: Clock, notes: Notes
-    ) -> None:
-        self._store = store
-        self._cache = cache
+    def __init__(self, context: Context, *, scheduler: Scheduler) -> None:
+        self._store = context.store
+        self._cache = context.cache
         self._scheduler = scheduler
-        self._clock = clock
-        self._notes = notes
+        self._clock = context.clock
+        self._notes = context.notes
 
     async def run(self) -> None:
         """Looks every half minute, if there is a cluster to shadow, until cancelled."""

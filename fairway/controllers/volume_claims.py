@@ -9,13 +9,11 @@ from __future__ import annotations
 from fairway.api.errors import NotFound
 from fairway.api.names import work_namespace
 from fairway.api.work import Work
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
-from fairway.controllers.work_states import States
+from fairway.controllers.context import Context
 from fairway.kinds.plain import text
 from fairway.kinds.volumes import BOUND_IN, CLAIM
 from fairway.loops import Loop
-from fairway.store.interface import Patch, Store, Write
+from fairway.store.interface import Patch, Write
 from fairway.store.keys import VOLUME_CLAIMS, WORKS
 
 _WRITE = Write(user="system:fairway", manager="fairway-volumes")
@@ -26,14 +24,14 @@ _TELLING = f'"{CLAIM}"'.encode()
 class Volumes:
     """Notes where volumes are bound."""
 
-    def __init__(self, *, store: Store, cache: Cache, states: States, clock: Clock) -> None:
-        self._store = store
-        self._cache = cache
-        self._states = states
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._cache = context.cache
+        self._states = context.states
         self._loop: Loop[tuple[str, str]] = Loop(
-            "volumes", self._reconcile, clock=clock, forgets=True
+            "volumes", self._reconcile, clock=context.clock, forgets=True
         )
-        states.followers.append(self._state_changed)
+        context.states.followers.append(self._state_changed)
 
     async def run(self) -> None:
         """Looks at every work that mounts a claim, then at changed works, until cancelled."""

@@ -17,13 +17,14 @@ from fairway.api.workload import Workload
 from fairway.clock import VirtualClock, timestamp
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.controller import Clusters
+from fairway.controllers.context import Context
 from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.object_events import Notes
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.work_states import States
 from fairway.controllers.works.controller import Works
-from fairway.kinds.registry import built_in
+from fairway.kinds.registry import LiveKinds, built_in
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Write
 from fairway.store.keys import CLUSTERS, FLEETS, LEASES, REPORTS, WORKLOADS, WORKS
@@ -44,13 +45,17 @@ class Hub:
         self.states = States(self.cache.mirror(REPORTS))
         terms = Terms(store, clock, Settings(identity="one"))
         terms.term = 4
-        notes, board = Notes(store, clock), SharedState(clock)
-        shared = {"store": store, "cache": self.cache, "states": self.states, "clock": clock}
-        self.parts = (
-            Lifecycle(**shared, notes=notes, board=board),  # type: ignore[arg-type] - one dict for all
-            Works(**shared, terms=terms, kinds=built_in(), notes=notes, board=board),  # type: ignore[arg-type] - as above
-            Clusters(**shared, board=board),  # type: ignore[arg-type] - as above
+        context = Context(
+            store=store,
+            clock=clock,
+            cache=self.cache,
+            states=self.states,
+            terms=terms,
+            kinds=LiveKinds(built_in()),
+            notes=Notes(store, clock),
+            shared=SharedState(clock),
         )
+        self.parts = (Lifecycle(context), Works(context), Clusters(context))
         self.sequence = 0
 
     async def start(self) -> list[asyncio.Task[None]]:

@@ -22,15 +22,14 @@ from fairway.api.errors import ApiError, NotFound
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Accounting as Settings
 from fairway.api.meta import ObjectMeta
-from fairway.clock import Clock
 from fairway.controllers.accounting.meters import Held, holdings_of, owner_of, read_held
-from fairway.controllers.cache import Cache
+from fairway.controllers.context import Context
 from fairway.controllers.scheduling.questions import Standings, Supplies
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.costs.accounts import DAY, Accounts, ClusterFlavor, Holding, Key, Supply, fold
 from fairway.core.costs.reports import row_of, sums_of
 from fairway.core.explain.queue_status import QueueState
-from fairway.store.interface import Store, Stored, Write
+from fairway.store.interface import Stored, Write
 from fairway.store.keys import COST_ACCOUNTS, FLAVORS, WORKLOADS
 from fairway.store.mirrors import Name
 from fairway.view.prices import unit_prices
@@ -47,17 +46,17 @@ _AGAIN_SECONDS = 1.0  # where the store cannot be reached
 class Accounting:
     """The controller of accounts."""
 
-    def __init__(self, *, store: Store, cache: Cache, scheduler: Scheduler, clock: Clock) -> None:
-        self._store = store
-        self._cache = cache
+    def __init__(self, context: Context, *, scheduler: Scheduler) -> None:
+        self._store = context.store
+        self._cache = context.cache
         self._scheduler = scheduler
-        self._clock = clock
+        self._clock = context.clock
         self._accounts: Accounts | None = None  # None: another replica does it
         self._known: dict[Name, Held] = {}  # of workloads that hold something, or just did
         self._queues: dict[Name, str] = {}
         self._prices: dict[ClusterFlavor, Mapping[str, int]] = {}
-        cache.mirror(WORKLOADS).followers.append(self._follow)
-        cache.mirror(FLAVORS).followers.append(lambda name, stored: self._reprice())
+        context.cache.mirror(WORKLOADS).followers.append(self._follow)
+        context.cache.mirror(FLAVORS).followers.append(lambda name, stored: self._reprice())
 
     async def run(self) -> None:
         """Keeps accounts until cancelled."""

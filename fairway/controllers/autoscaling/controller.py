@@ -16,7 +16,6 @@ from fairway.api.autoscaler import FleetAutoscaler, FleetAutoscalerStatus, Metri
 from fairway.api.errors import ApiError, Conflict
 from fairway.api.meta import JsonObject
 from fairway.api.workload import Workload
-from fairway.clock import Clock
 from fairway.controllers.autoscaling import autoscaler_status, other_autoscalers, pods
 from fairway.controllers.autoscaling.bounds import BadSchedule, Bounds, bounds_of, limits_of
 from fairway.controllers.autoscaling.readings import Reader, metrics_of, needs_usage
@@ -27,16 +26,13 @@ from fairway.controllers.autoscaling.services import (
     set_replicas,
     workload_of,
 )
-from fairway.controllers.cache import Cache
+from fairway.controllers.context import Context
 from fairway.controllers.metric_sources import Measuring
-from fairway.controllers.object_events import Notes
 from fairway.controllers.statuses import with_status
-from fairway.controllers.work_states import States
-from fairway.kinds.registry import KnownKinds
 from fairway.loops import Loop
 from fairway.serving.scaling.decide import decide
 from fairway.serving.scaling.model import Memory, ScaleDecision, ServiceObservation
-from fairway.store.interface import Store, Stored, Write
+from fairway.store.interface import Stored, Write
 from fairway.store.keys import AUTOSCALERS, WORKLOADS
 from fairway.store.mirrors import Name
 
@@ -50,25 +46,17 @@ _log = logging.getLogger(__name__)
 class Autoscaling:
     """The controller of autoscalers."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        cache: Cache,
-        states: States,
-        kinds: KnownKinds,
-        measuring: Measuring,
-        clock: Clock,
-        notes: Notes,
-    ) -> None:
-        self._store = store
-        self._cache = cache
-        self._states = states
-        self._kinds = kinds
+    def __init__(self, context: Context, *, measuring: Measuring) -> None:
+        self._store = context.store
+        self._cache = context.cache
+        self._states = context.states
+        self._kinds = context.kinds
         self._measuring = measuring
-        self._clock = clock
-        self._notes = notes
-        self._loop: Loop[Name] = Loop("autoscaling", self._reconcile, clock=clock, forgets=True)
+        self._clock = context.clock
+        self._notes = context.notes
+        self._loop: Loop[Name] = Loop(
+            "autoscaling", self._reconcile, clock=context.clock, forgets=True
+        )
         self._memories: dict[Name, Memory] = {}
         self._about: dict[Name, set[Name]] = defaultdict(set)  # autoscalers, by their workload
         self._targets: dict[Name, Name] = {}
@@ -76,8 +64,8 @@ class Autoscaling:
         self._counts: dict[Name, int | None] = {}  # of workloads, as last seen or set
         self._scaled_at: dict[Name, float] = {}
         self._alone: dict[Name, tuple[int, float]] = {}  # generation, and time of the last check
-        cache.mirror(AUTOSCALERS).followers.append(self._autoscaler_changed)
-        cache.mirror(WORKLOADS).followers.append(self._workload_changed)
+        context.cache.mirror(AUTOSCALERS).followers.append(self._autoscaler_changed)
+        context.cache.mirror(WORKLOADS).followers.append(self._workload_changed)
 
     async def run(self) -> None:
         """Looks at each autoscaler when it is due, until cancelled."""

@@ -18,17 +18,14 @@ from fairway.api.errors import ApiError
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet, FleetStatus
 from fairway.api.names import work_namespace
-from fairway.clock import Clock
 from fairway.controllers.breakers import restore
-from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import health
 from fairway.controllers.clusters.health import Observation
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
-from fairway.controllers.shared_state import SharedState
+from fairway.controllers.context import Context
 from fairway.controllers.statuses import with_status
 from fairway.controllers.work_roster import Roster
-from fairway.controllers.work_states import States
-from fairway.store.interface import Store, Write
+from fairway.store.interface import Write
 from fairway.store.keys import CLUSTERS, FLEETS, LEASES
 from fairway.view.prices import node_price
 
@@ -42,32 +39,22 @@ _log = logging.getLogger(__name__)
 class Clusters:
     """Writes the status of clusters and of the fleet."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        cache: Cache,
-        states: States,
-        clock: Clock,
-        board: SharedState | None = None,
-        look_seconds: float = LOOK_SECONDS,
-    ) -> None:
+    def __init__(self, context: Context, *, look_seconds: float = LOOK_SECONDS) -> None:
         self._look_seconds = look_seconds
-        self._store = store
-        self._cache = cache
-        self._states = states
-        self._clock = clock
-        self._board = board
-        self._roster = cache.index(Roster)
-        self._beats = Heartbeats(cache.mirror(LEASES), clock)
+        self._store = context.store
+        self._cache = context.cache
+        self._states = context.states
+        self._clock = context.clock
+        self._shared = context.shared
+        self._roster = context.cache.index(Roster)
+        self._beats = Heartbeats(context.cache.mirror(LEASES), context.clock)
         self._counted_at: dict[str, float] = {}
 
     async def run(self) -> None:
         """Checks all clusters every few seconds, until cancelled."""
         self._beats.forget()
-        if self._board is not None:
-            status = self._cache.fleet().status
-            self._board.breakers = restore(status.breakers, self._clock.now())
+        status = self._cache.fleet().status
+        self._shared.breakers = restore(status.breakers, self._clock.now())
         due = 0.0
         while True:
             names = [name for _, name in self._cache.names(CLUSTERS)]
@@ -151,11 +138,9 @@ class Clusters:
     def _fleet_status(self, fleet: Fleet) -> FleetStatus:
         clusters = [cluster for cluster in self._cache.all(Cluster) if cluster.spec.accepted]
         now, limits = self._clock.now(), fleet.spec.breakers
-        breakers = fleet.status.breakers
-        if self._board is not None:
-            standing = with_fields(self._board.breakers, standing=self._standing(clusters))
-            self._board.breakers = standing.looked_at(limits, now)
-            breakers = self._board.breakers.status(limits, now)
+        standing = with_fields(self._shared.breakers, standing=self._standing(clusters))
+        self._shared.breakers = standing.looked_at(limits, now)
+        breakers = self._shared.breakers.status(limits, now)
         is_broken = any(breaker.open_since for breaker in breakers)
         return replace(
             fleet.status,

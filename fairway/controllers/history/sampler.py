@@ -10,8 +10,7 @@ import logging
 from typing import Any
 
 from fairway.api.errors import ApiError
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
+from fairway.controllers.context import Context
 from fairway.controllers.history.answers import Asked, answer
 from fairway.controllers.history.book import RESOLUTIONS, Book
 from fairway.controllers.history.book_lines import Journal, Keeper
@@ -28,12 +27,12 @@ _STEP = RESOLUTIONS[0].step
 class History:
     """Records the state of the fleet, and answers questions about it."""
 
-    def __init__(self, *, cache: Cache, scheduler: Scheduler, clock: Clock, keeper: Keeper) -> None:
-        self._cache = cache
+    def __init__(self, context: Context, *, scheduler: Scheduler, keeper: Keeper) -> None:
+        self._cache = context.cache
         self._scheduler = scheduler
-        self._clock = clock
+        self._clock = context.clock
         self._journal = Journal(keeper)
-        self._services = Services(cache)
+        self._services = Services(context.cache)
         self._sights = Sights()
         self.book = Book()
         self._is_loaded = False

@@ -14,15 +14,14 @@ from fairway.api.cluster import Cluster, pools_of
 from fairway.api.errors import ApiError
 from fairway.api.meta import JsonObject
 from fairway.api.pools import ElasticPool, PoolBelief, PoolStatus
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
+from fairway.controllers.context import Context
 from fairway.controllers.inventory import release, stock
 from fairway.controllers.inventory.asks import Asking
 from fairway.controllers.inventory.release import Idling
 from fairway.controllers.inventory.stock import Look, Question
 from fairway.controllers.scheduling.questions import IdleNodes
 from fairway.controllers.scheduling.scheduler import Scheduler
-from fairway.store.interface import Patch, Store, Write
+from fairway.store.interface import Patch, Write
 from fairway.store.keys import CLUSTERS, WORKLOADS
 
 _log = logging.getLogger(__name__)
@@ -34,21 +33,13 @@ _SLOW = "nodes take much longer to come than they usually do"
 class Inventory:
     """The controller of elastic pools."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        cache: Cache,
-        scheduler: Scheduler,
-        clock: Clock,
-        look_seconds: float,
-    ) -> None:
+    def __init__(self, context: Context, *, scheduler: Scheduler, look_seconds: float) -> None:
         self._look_seconds = look_seconds
-        self._store = store
-        self._cache = cache
+        self._store = context.store
+        self._cache = context.cache
         self._scheduler = scheduler
-        self._clock = clock
-        self._asking = Asking(cache.mirror(WORKLOADS))
+        self._clock = context.clock
+        self._asking = Asking(context.cache.mirror(WORKLOADS))
         self._looks: dict[tuple[str, str], Look] = {}
         self._idling = Idling()
 

@@ -13,22 +13,18 @@ from fairway.api.meta import JsonObject
 from fairway.api.names import FINALIZER, work_name
 from fairway.api.queue import Queue
 from fairway.api.workload import Workload
-from fairway.clock import Clock
 from fairway.controllers.adoption import is_own
-from fairway.controllers.cache import Cache
 from fairway.controllers.clusters import health
 from fairway.controllers.clusters.health import NodeAside
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
+from fairway.controllers.context import Context
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.next_status import next_status
-from fairway.controllers.object_events import Notes
 from fairway.controllers.scheduling.commit import head_of, write_status
-from fairway.controllers.shared_state import SharedState
 from fairway.controllers.work_roster import Roster
-from fairway.controllers.work_states import States
 from fairway.loops import Alarm, Loop, in_slices
-from fairway.store.interface import Deletion, Patch, Store, Stored, Write
+from fairway.store.interface import Deletion, Patch, Stored, Write
 from fairway.store.keys import CLUSTERS, FLEETS, LEASES, POLICIES, QUEUES, WORKLOADS
 from fairway.store.mirrors import Name
 
@@ -42,35 +38,28 @@ _HOLD, _NO_HOLD = b'"hold"', b'"hold":"None"'
 class Lifecycle:
     """Writes the status of workloads."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        cache: Cache,
-        states: States,
-        clock: Clock,
-        notes: Notes,
-        board: SharedState | None = None,
-    ) -> None:
-        self._store = store
-        self._cache = cache
-        self._states = states
-        self._clock = clock
-        self._notes = notes
-        self._board = board or SharedState(clock)
-        self._roster = cache.index(Roster)
-        self._beats = Heartbeats(cache.mirror(LEASES), clock)
-        self._loop: Loop[Name] = Loop("lifecycle", self._reconcile, clock=clock, forgets=True)
-        self._all_wanted = Alarm(clock)
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._cache = context.cache
+        self._states = context.states
+        self._clock = context.clock
+        self._notes = context.notes
+        self._shared = context.shared
+        self._roster = context.cache.index(Roster)
+        self._beats = Heartbeats(context.cache.mirror(LEASES), context.clock)
+        self._loop: Loop[Name] = Loop(
+            "lifecycle", self._reconcile, clock=context.clock, forgets=True
+        )
+        self._all_wanted = Alarm(context.clock)
         self._placed: dict[Name, set[str]] = {}  # clusters that each workload holds or releases
         self._written: dict[Name, float] = {}  # when each workload was last written
         self._matters: dict[tuple[str, Name], Any] = {}  # the relevant part of each object
-        cache.mirror(WORKLOADS).followers.append(self._workload_changed)
-        cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
-        cache.mirror(QUEUES).followers.append(self._queue_changed)
-        cache.mirror(FLEETS).followers.append(self._fleet_changed)
-        cache.mirror(POLICIES).followers.append(lambda name, stored: self._mark_placed())
-        states.followers.append(self._state_changed)
+        context.cache.mirror(WORKLOADS).followers.append(self._workload_changed)
+        context.cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
+        context.cache.mirror(QUEUES).followers.append(self._queue_changed)
+        context.cache.mirror(FLEETS).followers.append(self._fleet_changed)
+        context.cache.mirror(POLICIES).followers.append(lambda name, stored: self._mark_placed())
+        context.states.followers.append(self._state_changed)
         self._roster.followers.append(self._works_changed)
 
     async def run(self) -> None:
@@ -171,7 +160,7 @@ class Lifecycle:
         if change.status is not None:
             await write_status(self._store, head_of(stored), change.status, _WRITE)
             self._written[name] = case.now
-            self._board.count("Moves", change.moves)
+            self._shared.count("Moves", change.moves)
         elif change.delete or change.releases:
             await self._remove(stored.object(), change)
         return self._wake_at(name, case, change)
@@ -203,7 +192,7 @@ class Lifecycle:
             },
             sent=sent,
             settings=inputs.settings(self._cache, workload, fleet),
-            may_move=not fleet.paused and not self._board.is_open("Moves", fleet),
+            may_move=not fleet.paused and not self._shared.is_open("Moves", fleet),
             refreshes=now - self._written.get(name, 0.0) >= _COUNTS_SECONDS,
         )
 

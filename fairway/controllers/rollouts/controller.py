@@ -21,25 +21,21 @@ from fairway.api.names import revision_name
 from fairway.api.rollout import Revision, RevisionSpec, Rollout, RolloutStatus
 from fairway.api.serving import serving_api_version
 from fairway.api.workload import Workload
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.phases import Phases
+from fairway.controllers.context import Context
 from fairway.controllers.metric_sources import Measuring
-from fairway.controllers.object_events import Notes
 from fairway.controllers.rollouts import gate_numbers
 from fairway.controllers.rollouts.inputs import case_of
 from fairway.controllers.rollouts.register import Register, workload_of
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.statuses import with_status
 from fairway.controllers.work_roster import Roster
-from fairway.controllers.work_states import States
 from fairway.kinds.decision import REVISION
-from fairway.kinds.registry import KnownKinds
 from fairway.kinds.updates import mark_of
 from fairway.loops import Loop
 from fairway.serving.rollout import history
 from fairway.serving.rollout.advance import Advanced, advance
-from fairway.store.interface import Deletion, Store, Stored, Write
+from fairway.store.interface import Deletion, Stored, Write
 from fairway.store.keys import REVISIONS, ROLLOUTS, WORKLOADS
 from fairway.store.mirrors import Name
 
@@ -58,35 +54,27 @@ _FAULTS = {
 class Rollouts:
     """Writes the status of Rollouts, and keeps revisions."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        cache: Cache,
-        states: States,
-        kinds: KnownKinds,
-        clock: Clock,
-        notes: Notes,
-        measuring: Measuring,
-    ) -> None:
-        self._store = store
-        self._cache = cache
-        self._states = states
-        self._kinds = kinds
-        self._clock = clock
-        self._notes = notes
+    def __init__(self, context: Context, *, measuring: Measuring) -> None:
+        self._store = context.store
+        self._cache = context.cache
+        self._states = context.states
+        self._kinds = context.kinds
+        self._clock = context.clock
+        self._notes = context.notes
         self._measuring = measuring
-        self._register = cache.index(Register)
-        self._roster = cache.index(Roster)
-        self._loop: Loop[Name] = Loop("rollouts", self._reconcile, clock=clock, forgets=True)
+        self._register = context.cache.index(Register)
+        self._roster = context.cache.index(Roster)
+        self._loop: Loop[Name] = Loop(
+            "rollouts", self._reconcile, clock=context.clock, forgets=True
+        )
         self._written: dict[Name, float] = {}
         self._tidied: dict[Name, set[str]] = {}  # marks that were kept at the last cleanup
-        cache.mirror(ROLLOUTS).followers.append(self._rollout_changed)
-        cache.mirror(WORKLOADS).followers.append(lambda name, stored: self._concerns(name))
+        context.cache.mirror(ROLLOUTS).followers.append(self._rollout_changed)
+        context.cache.mirror(WORKLOADS).followers.append(lambda name, stored: self._concerns(name))
         # Rollouts do not wait for silent clusters.
-        cache.index(Phases).followers.append(self._mark_all)
+        context.cache.index(Phases).followers.append(self._mark_all)
         self._register.followers.append(self._concerns)
-        states.followers.append(self._state_changed)
+        context.states.followers.append(self._state_changed)
 
     async def run(self) -> None:
         """Looks at every Rollout once, then at what changes, until cancelled."""

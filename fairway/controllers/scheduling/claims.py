@@ -33,7 +33,7 @@ _SUMMARY_MOST = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Batch:
     """Values that all steps of a batch share."""
 
     now: float
@@ -59,7 +59,7 @@ def take_claim(
     workload: Workload,
     step: plan.Admit,
     provisions: Sequence[plan.Provision],
-    context: Context,
+    batch: Batch,
     leaving: Mapping[str, Leaving] | None = None,
 ) -> WorkloadStatus:
     """The workload gets a claim, or its claim grows or shrinks.
@@ -93,15 +93,15 @@ def take_claim(
     key = key_of(workload)
     claim = Claim(
         attempt=attempt,
-        term=context.term,
-        decided_at=context.moment,
-        queue=context.queues.get(key) or workload.spec.queue,
+        term=batch.term,
+        decided_at=batch.moment,
+        queue=batch.queues.get(key) or workload.spec.queue,
         summary=summary_of(placements),
         placements=placements,
         alternative=step.form,
         rung=step.rung,
         waits_for=waits_for,
-        deadline=before.deadline if before else _deadline(workload, context),
+        deadline=before.deadline if before else _deadline(workload, batch),
         ready_at=before.ready_at if before else None,
         begun=before is not None,
     )
@@ -112,7 +112,7 @@ def take_claim(
         phase=status.phase if before and status.phase == "Running" else "Claimed",
         reason="",
         queue=claim.queue,
-        priority=context.priorities.get(key, status.priority),
+        priority=batch.priorities.get(key, status.priority),
         claim=claim,
         reservation=None,
         releasing=(*status.releasing, *left),
@@ -137,9 +137,7 @@ def _ask(
     return result
 
 
-def preempt(
-    workload: Workload, step: plan.Preempt, context: Context, *, by_uid: str
-) -> WorkloadStatus:
+def preempt(workload: Workload, step: plan.Preempt, batch: Batch, *, by_uid: str) -> WorkloadStatus:
     """The workload loses its claim to the one with `by_uid`, and gets a receipt in its history."""
     status = workload.status
     assert status.claim is not None, "only what holds a claim can be preempted"
@@ -149,13 +147,13 @@ def preempt(
         attempt=claim.attempt,
         clusters=tuple(placement.cluster for placement in claim.placements if placement.cluster),
         started_at=claim.ready_at,
-        ended_at=context.moment,
+        ended_at=batch.moment,
         reason=reason,
         blame="Decision",
         preempted_by=replace(
             _mention(step.for_, by_uid, workload),
-            queue=context.queues.get(step.for_, ""),
-            priority=context.priorities.get(step.for_),
+            queue=batch.queues.get(step.for_, ""),
+            priority=batch.priorities.get(step.for_),
         ),
         lost_seconds=int(step.lost_seconds),
     )
@@ -170,12 +168,12 @@ def preempt(
         ),
         history=(*status.history, receipt)[-_HISTORY_MOST:],
         queued_at=status.queued_at or workload.metadata.creation_timestamp,
-        ran_seconds=status.ran_seconds + _ran(claim, context),
+        ran_seconds=status.ran_seconds + _ran(claim, batch),
         replicas=0,
     )
 
 
-def move(workload: Workload, step: plan.Move, context: Context) -> WorkloadStatus:
+def move(workload: Workload, step: plan.Move, batch: Batch) -> WorkloadStatus:
     """Some replicas of a running workload move to another cluster.
 
     The old replicas stop once the new ones are ready. If the step stops first, the new replicas
@@ -201,8 +199,8 @@ def move(workload: Workload, step: plan.Move, context: Context) -> WorkloadStatu
         reason=step.reasons[0].code.value if step.reasons else "",
         claim=replace(
             claim,
-            term=context.term,
-            decided_at=context.moment,
+            term=batch.term,
+            decided_at=batch.moment,
             placements=placements,
             summary=summary_of(placements),
         ),
@@ -218,7 +216,7 @@ def move(workload: Workload, step: plan.Move, context: Context) -> WorkloadStatu
     )
 
 
-def reserve(workload: Workload, other: plan.Reservation | None, context: Context) -> WorkloadStatus:
+def reserve(workload: Workload, other: plan.Reservation | None, batch: Batch) -> WorkloadStatus:
     """The waiting workload gets a reservation, or gives it up."""
     before = workload.status.reservation
     if other is None:
@@ -228,7 +226,7 @@ def reserve(workload: Workload, other: plan.Reservation | None, context: Context
     reservation = Reservation(
         cluster=other.cluster,
         flavors=other.flavors,
-        held_since=before.held_since if before is not None and is_same else context.moment,
+        held_since=before.held_since if before is not None and is_same else batch.moment,
         starts_at=starts_at,
     )
     return replace(workload.status, reservation=reservation)
@@ -308,21 +306,21 @@ def _scale(placement: Placement, part: int, whole: int) -> Placement:
     return replace(placement, replicas=part, pod_sets=pod_sets)
 
 
-def _deadline(workload: Workload, context: Context) -> datetime | None:
+def _deadline(workload: Workload, batch: Batch) -> datetime | None:
     """When a gang that is not ready goes back to its queue; services may start gradually."""
     if workload.spec.mode != "Gang":
         return None
     gang = workload.spec.gang
-    seconds = context.fleet.defaults.ready_seconds
+    seconds = batch.fleet.defaults.ready_seconds
     if gang is not None and gang.ready_seconds is not None:
         seconds = gang.ready_seconds
-    return context.moment + timedelta(seconds=seconds)
+    return batch.moment + timedelta(seconds=seconds)
 
 
-def _ran(claim: Claim, context: Context) -> int:
+def _ran(claim: Claim, batch: Batch) -> int:
     if claim.ready_at is None:
         return 0
-    return max(0, int((context.moment - claim.ready_at).total_seconds()))
+    return max(0, int((batch.moment - claim.ready_at).total_seconds()))
 
 
 def _mention(key: str, uid: str, to: Workload) -> WorkloadMention:

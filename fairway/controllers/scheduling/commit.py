@@ -22,7 +22,7 @@ from fairway.api.meta import JsonObject
 from fairway.api.names import FINALIZER, namespace_and_name
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.scheduling import claims
-from fairway.controllers.scheduling.claims import Context
+from fairway.controllers.scheduling.claims import Batch
 from fairway.controllers.scheduling.planner_state import Planned
 from fairway.core.plan import Admit, Move, Preempt, Provision, Reservation, Step
 from fairway.store.interface import Patch, Store, Stored, Write
@@ -70,16 +70,16 @@ class Committer:
         self._is_leader = is_leader
         self._width = asyncio.Semaphore(_WIDTH)
 
-    async def commit(self, planned: Planned, context: Context) -> Outcome:
+    async def commit(self, planned: Planned, batch: Batch) -> Outcome:
         """Writes the decisions that still hold; refuses the others, with reasons."""
         outcome = Outcome()
         deals = await self._with_finalizers(deals_of(planned.steps), planned, outcome)
-        deals = await self._with_victims_gone(deals, context, outcome)
+        deals = await self._with_victims_gone(deals, batch, outcome)
         async with asyncio.TaskGroup() as tasks:
             for deal in deals:
-                tasks.create_task(self._commit_deal(deal, planned, context, outcome))
+                tasks.create_task(self._commit_deal(deal, planned, batch, outcome))
             for key, reservation in planned.reservations.items():
-                make = _reserve(reservation, context)
+                make = _reserve(reservation, batch)
                 tasks.create_task(self._commit_one(key, make, planned, outcome))
         return outcome
 
@@ -138,13 +138,13 @@ class Committer:
             outcome.awaited.add(key)
 
     async def _with_victims_gone(
-        self, deals: Sequence[Sequence[Step]], context: Context, outcome: Outcome
+        self, deals: Sequence[Sequence[Step]], batch: Batch, outcome: Outcome
     ) -> Sequence[Sequence[Step]]:
         """Writes all victims; returns the deals before the first one that misses a victim."""
         async with asyncio.TaskGroup() as tasks:
             written = [
                 [
-                    tasks.create_task(self._preempt(step, context, outcome))
+                    tasks.create_task(self._preempt(step, batch, outcome))
                     for step in deal
                     if isinstance(step, Preempt)
                 ]
@@ -158,7 +158,7 @@ class Committer:
         return deals
 
     async def _commit_deal(
-        self, deal: Sequence[Step], planned: Planned, context: Context, outcome: Outcome
+        self, deal: Sequence[Step], planned: Planned, batch: Batch, outcome: Outcome
     ) -> None:
         """Writes all steps for one workload; its victims are already preempted."""
         provisions = [step for step in deal if isinstance(step, Provision)]
@@ -167,9 +167,9 @@ class Committer:
             make: MakeStatus
             match step:
                 case Admit():
-                    make = _admit(step, provisions, context, self._leaving(step, outcome))
+                    make = _admit(step, provisions, batch, self._leaving(step, outcome))
                 case Move() if step is moves[0]:
-                    make = _move(moves, context)
+                    make = _move(moves, batch)
                 case Move():
                     outcome.written.append(step)  # written with the first
                     continue
@@ -219,7 +219,7 @@ class Committer:
             return None
         return body
 
-    async def _preempt(self, step: Preempt, context: Context, outcome: Outcome) -> bool:
+    async def _preempt(self, step: Preempt, batch: Batch, outcome: Outcome) -> bool:
         """Takes the claim of a victim; retries on a conflict while it holds the same attempt."""
         name = namespace_and_name(step.workload)
         stored = self._latest(name)
@@ -230,7 +230,7 @@ class Committer:
                 outcome.refused[step.workload] = "it holds its claim no more"
                 return False
             try:
-                if await self._is_preempted(body, step, context, outcome):
+                if await self._is_preempted(body, step, batch, outcome):
                     outcome.written.append(step)
                     return True
                 body = await self._read(name)
@@ -241,14 +241,14 @@ class Committer:
         return False
 
     async def _is_preempted(
-        self, body: JsonObject, step: Preempt, context: Context, outcome: Outcome
+        self, body: JsonObject, step: Preempt, batch: Batch, outcome: Outcome
     ) -> bool:
         """Takes the claim of a victim; False on a conflict."""
         by = self._latest(namespace_and_name(step.for_))
         uid = _decode_head(by.raw).metadata.uid if by is not None else ""
 
         def make(workload: Workload) -> WorkloadStatus:
-            return claims.preempt(workload, step, context, by_uid=uid)
+            return claims.preempt(workload, step, batch, by_uid=uid)
 
         try:
             await self._write(body, make, outcome)
@@ -361,25 +361,25 @@ def _refuse(deal: Sequence[Step], outcome: Outcome) -> None:
 def _admit(
     step: Admit,
     provisions: list[Provision],
-    context: Context,
+    batch: Batch,
     leaving: Mapping[str, claims.Leaving],
 ) -> MakeStatus:
-    return lambda workload: claims.take_claim(workload, step, provisions, context, leaving)
+    return lambda workload: claims.take_claim(workload, step, provisions, batch, leaving)
 
 
-def _move(moves: Sequence[Move], context: Context) -> MakeStatus:
+def _move(moves: Sequence[Move], batch: Batch) -> MakeStatus:
     """All moves of a workload, in order, in one write."""
 
     def make(workload: Workload) -> WorkloadStatus:
         for step in moves:
-            workload = replace(workload, status=claims.move(workload, step, context))
+            workload = replace(workload, status=claims.move(workload, step, batch))
         return workload.status
 
     return make
 
 
-def _reserve(reservation: Reservation | None, context: Context) -> MakeStatus:
-    return lambda workload: claims.reserve(workload, reservation, context)
+def _reserve(reservation: Reservation | None, batch: Batch) -> MakeStatus:
+    return lambda workload: claims.reserve(workload, reservation, batch)
 
 
 def _attempt(body: JsonObject | None) -> int | None:

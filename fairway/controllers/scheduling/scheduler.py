@@ -26,13 +26,11 @@ from fairway.api.errors import ApiError, NotFound, Unavailable
 from fairway.api.flavor import Flavor
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
-from fairway.controllers.object_events import Notes
+from fairway.controllers.context import Context
 from fairway.controllers.scheduling import breaker_limits
 from fairway.controllers.scheduling.arrivals import Arrivals
 from fairway.controllers.scheduling.breaker_limits import Restrained
-from fairway.controllers.scheduling.claims import Context
+from fairway.controllers.scheduling.claims import Batch
 from fairway.controllers.scheduling.commit import (
     BY_SCHEDULER,
     Committer,
@@ -44,11 +42,10 @@ from fairway.controllers.scheduling.planner import PlannerFault, PlannerLost
 from fairway.controllers.scheduling.planner_state import Fed, Planned, SetAside
 from fairway.controllers.scheduling.questions import Question, T
 from fairway.controllers.scheduling.record import RecordingPlanner
-from fairway.controllers.shared_state import SharedState
-from fairway.controllers.terms import NotLeader, Terms
+from fairway.controllers.terms import NotLeader
 from fairway.loops import Alarm
 from fairway.store import keys
-from fairway.store.interface import ResourceKey, Store, Stored
+from fairway.store.interface import ResourceKey, Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Follower, Mirror, Name, is_newer
 from fairway.view.prices import node_price
@@ -90,31 +87,19 @@ Observer = Callable[[Planned, Outcome, int], None]
 class Scheduler:
     """The scheduling controller."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        cache: Cache,
-        planner: RecordingPlanner,
-        terms: Terms,
-        clock: Clock,
-        board: SharedState | None = None,
-        notes: Notes | None = None,
-        settings: Settings = Settings(),  # noqa: B008 - frozen
-    ) -> None:
-        self._store = store
-        self._cache = cache
+    def __init__(self, context: Context, *, planner: RecordingPlanner, settings: Settings) -> None:
+        self._store = context.store
+        self._cache = context.cache
         self._planner = planner
-        self._terms = terms
-        self._clock = clock
-        self._board = board or SharedState(clock)
-        self._notes = notes or Notes(store, clock)
+        self._terms = context.terms
+        self._clock = context.clock
+        self._shared = context.shared
+        self._notes = context.notes
         self._settings = settings
-        self._committer = Committer(store, self._latest, lambda: terms.is_leader)
-        self._alarm = Alarm(clock)
-        self._arrivals = Arrivals(cache, clock)
-        if board is not None:
-            board.awaits_clusters = self._arrivals.is_waiting
+        self._committer = Committer(context.store, self._latest, lambda: context.terms.is_leader)
+        self._alarm = Alarm(context.clock)
+        self._arrivals = Arrivals(context.cache, context.clock)
+        context.shared.awaits_clusters = self._arrivals.is_waiting
         # Events for the planner: the latest of each object, after its removal if it had one.
         self._pending: dict[tuple[ResourceKey, Name, bool], Fed] = {}
         self._echoes: dict[Name, Stored] = {}  # written, and not yet delivered by the watch
@@ -122,10 +107,10 @@ class Scheduler:
         self._failures = 0  # plans in a row of which nothing was written
         self._has_run = self._is_lost = self._is_closed = self._may_plan = False
         self._codes: dict[str, tuple[str, float]] = {}  # workload -> (code, when to write it)
-        self._code_alarm = Alarm(clock)
+        self._code_alarm = Alarm(context.clock)
         self.observers: list[Observer] = []
         for kind in FED:
-            mirror = cache.mirror(kind)
+            mirror = context.cache.mirror(kind)
             mirror.followers.append(self._follower(mirror))
 
     def _follower(self, mirror: Mirror) -> Follower:
@@ -293,7 +278,7 @@ class Scheduler:
 
     async def _commit(self, planned: Planned) -> Outcome:
         term = await self._terms.advance()
-        context = Context(
+        batch = Batch(
             now=planned.now,
             term=term,
             fleet=self._cache.fleet().spec,
@@ -303,13 +288,13 @@ class Scheduler:
         for fault in planned.faults or ():
             _log.error("a plan breaks a rule, and is carried out all the same: %s", fault)
         allowed = self._restrain(planned)
-        outcome = await self._committer.commit(with_fields(planned, steps=allowed.steps), context)
+        outcome = await self._committer.commit(with_fields(planned, steps=allowed.steps), batch)
         for workload, stored in outcome.stored.items():
             self._await_echo(workload, stored)
         for name, nanos in breaker_limits.count_steps(
             allowed.steps, outcome.written, self._price_of
         ):
-            self._board.spend(name, nanos)
+            self._shared.spend(name, nanos)
         if allowed.refused:
             # The core learns of an open breaker from the fleet's status, and then plans again.
             _log.warning("breakers are open, and stop decisions: %s", allowed.refused)
@@ -351,7 +336,7 @@ class Scheduler:
     def _restrain(self, planned: Planned) -> Restrained:
         return breaker_limits.restrain(
             deals_of(planned.steps),
-            self._board.breakers,
+            self._shared.breakers,
             self._cache.fleet().spec.breakers,
             now=self._clock.now(),
             price_of=self._price_of,

@@ -15,8 +15,7 @@ from typing import Any
 from fairway.api.amounts import MILLI, is_accelerator
 from fairway.api.cluster import Cluster
 from fairway.api.errors import Unavailable
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
+from fairway.controllers.context import Context
 from fairway.controllers.scheduling.expected_starts import Ahead
 from fairway.controllers.scheduling.questions import ExpectedStarts, Standings, Supplies
 from fairway.controllers.scheduling.scheduler import Scheduler
@@ -42,12 +41,12 @@ class Timeline:
     """Answers which workload had which GPUs when."""
 
     def __init__(
-        self, *, cache: Cache, scheduler: Scheduler, clock: Clock, keeper: SpanKeeper | None = None
+        self, context: Context, *, scheduler: Scheduler, keeper: SpanKeeper | None = None
     ) -> None:
-        self._cache = cache
+        self._cache = context.cache
         self._scheduler = scheduler
-        self._clock = clock
-        self.spans = Spans(cache, clock, keeper)
+        self._clock = context.clock
+        self.spans = Spans(context.cache, context.clock, keeper)
         self._known = _Known()
         self._fresh_until = float("-inf")
         self._asking = asyncio.Lock()

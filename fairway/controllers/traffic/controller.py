@@ -11,19 +11,16 @@ from msgspec.structs import replace
 from fairway.api.errors import Invalid, NotFound
 from fairway.api.meta import JsonObject
 from fairway.api.workload import Workload
-from fairway.clock import Clock
-from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.phases import Phases
-from fairway.controllers.object_events import Notes
+from fairway.controllers.context import Context
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.traffic import routes
 from fairway.controllers.traffic.weights import traffic_of
 from fairway.controllers.work_roster import Roster
-from fairway.controllers.work_states import States
 from fairway.kinds.plain import child, maps_at
 from fairway.loops import Alarm, Loop
 from fairway.serving.traffic import differs
-from fairway.store.interface import Patch, Store, Stored, Write
+from fairway.store.interface import Patch, Stored, Write
 from fairway.store.keys import DEFINITIONS, FLAVORS, HTTP_ROUTES, WORKLOADS
 from fairway.store.mirrors import Mirror, Name
 
@@ -47,27 +44,25 @@ class _Route:
 class Traffic:
     """Publishes how the traffic of services should be shared."""
 
-    def __init__(
-        self, *, store: Store, cache: Cache, states: States, clock: Clock, notes: Notes
-    ) -> None:
-        self._store = store
-        self._cache = cache
-        self._states = states
-        self._clock = clock
-        self._notes = notes
-        self._roster = cache.index(Roster)
-        self._loop: Loop[Name] = Loop("traffic", self._reconcile, clock=clock, forgets=True)
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._cache = context.cache
+        self._states = context.states
+        self._clock = context.clock
+        self._notes = context.notes
+        self._roster = context.cache.index(Roster)
+        self._loop: Loop[Name] = Loop("traffic", self._reconcile, clock=context.clock, forgets=True)
         self._written: dict[Name, float] = {}
         self._routes: dict[Name, _Route] = {}
-        self._definitions = Mirror(store, DEFINITIONS, clock=clock)
-        self._mirror = Mirror(store, HTTP_ROUTES, clock=clock)
-        self._served = Alarm(clock)
+        self._definitions = Mirror(context.store, DEFINITIONS, clock=context.clock)
+        self._mirror = Mirror(context.store, HTTP_ROUTES, clock=context.clock)
+        self._served = Alarm(context.clock)
         self._definitions.followers.append(lambda name, stored: self._served.mark())
         self._mirror.followers.append(self._route_changed)
-        cache.mirror(WORKLOADS).followers.append(self._workload_changed)
-        cache.index(Phases).followers.append(self._mark_all)
-        cache.mirror(FLAVORS).followers.append(lambda name, stored: self._mark_all())
-        states.followers.append(self._state_changed)
+        context.cache.mirror(WORKLOADS).followers.append(self._workload_changed)
+        context.cache.index(Phases).followers.append(self._mark_all)
+        context.cache.mirror(FLAVORS).followers.append(lambda name, stored: self._mark_all())
+        context.states.followers.append(self._state_changed)
 
     async def run(self) -> None:
         """Looks at every service once, then at changed ones, until cancelled."""

@@ -14,17 +14,13 @@ from fairway.api.meta import JsonObject
 from fairway.api.names import OVER, work_name
 from fairway.api.work import Work
 from fairway.api.workload import Workload
-from fairway.clock import Clock
 from fairway.controllers.adoption import is_adopted, is_own
-from fairway.controllers.cache import Cache
+from fairway.controllers.context import Context
 from fairway.controllers.lifecycle import inputs
-from fairway.controllers.object_events import Notes
 from fairway.controllers.rollouts.register import Register, Stage, stages_of
 from fairway.controllers.scheduling.claims import last_attempt
-from fairway.controllers.shared_state import SharedState
-from fairway.controllers.terms import NotLeader, Terms
+from fairway.controllers.terms import NotLeader
 from fairway.controllers.work_roster import Roster
-from fairway.controllers.work_states import States
 from fairway.controllers.works.derive import (
     Create,
     Delete,
@@ -37,9 +33,8 @@ from fairway.controllers.works.derive import (
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.revisions import Stages, as_staged
 from fairway.controllers.works.victims import Incarnations, mention
-from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import Alarm, Loop, in_slices
-from fairway.store.interface import Deletion, Store, Stored, Write
+from fairway.store.interface import Deletion, Stored, Write
 from fairway.store.keys import CLUSTERS, FLEETS, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Name
 
@@ -53,42 +48,30 @@ _AWAIT_SECONDS = 0.2
 class Works:
     """Writes works."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        cache: Cache,
-        states: States,
-        terms: Terms,
-        kinds: KnownKinds,
-        clock: Clock,
-        notes: Notes,
-        board: SharedState | None = None,
-    ) -> None:
-        self._store = store
-        self._cache = cache
-        self._states = states
-        self._terms = terms
-        self._kinds = kinds
-        self._clock = clock
-        self._notes = notes
-        self._board = board or SharedState(clock)
-        self._roster = cache.index(Roster)
-        self._register = cache.index(Register)
-        self._incarnations = cache.index(Incarnations)
-        self._loop: Loop[Name] = Loop("works", self._reconcile, clock=clock, forgets=True)
-        self._all_wanted = Alarm(clock)
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._cache = context.cache
+        self._states = context.states
+        self._terms = context.terms
+        self._kinds = context.kinds
+        self._clock = context.clock
+        self._notes = context.notes
+        self._shared = context.shared
+        self._roster = context.cache.index(Roster)
+        self._register = context.cache.index(Register)
+        self._incarnations = context.cache.index(Incarnations)
+        self._loop: Loop[Name] = Loop("works", self._reconcile, clock=context.clock, forgets=True)
+        self._all_wanted = Alarm(context.clock)
         self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: the waiting workloads
         self._held_back: dict[str, Name] = {}  # by work: workload that waits until it is forgotten
-        self._fleet = cache.fleet().spec
+        self._fleet = context.cache.fleet().spec
         self._settled: dict[Name, Any] = {}  # what the works of a workload were derived from
         self._stopped: dict[str, tuple[int, int]] = {}  # by cluster: (second, stopped in it)
-        cache.mirror(WORKLOADS).followers.append(self._workload_changed)
-        cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
-        cache.mirror(FLEETS).followers.append(self._fleet_changed)
-        states.followers.append(self._state_changed)
-        if isinstance(kinds, LiveKinds):
-            kinds.followers.append(self._kinds_changed)
+        context.cache.mirror(WORKLOADS).followers.append(self._workload_changed)
+        context.cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
+        context.cache.mirror(FLEETS).followers.append(self._fleet_changed)
+        context.states.followers.append(self._state_changed)
+        context.kinds.followers.append(self._kinds_changed)
         self._roster.followers.append(self._loop.mark)
         self._register.followers.append(self._loop.mark)
 
@@ -98,7 +81,7 @@ class Works:
         self._waiting_for.clear()
         self._held_back.clear()
         self._all_wanted.mark()
-        while self._board.awaits_clusters():
+        while self._shared.awaits_clusters():
             # An outdated claim must not be sent to a cluster that its workload has left.
             await self._clock.sleep(_AWAIT_SECONDS)
         async with asyncio.TaskGroup() as tasks:
@@ -362,7 +345,7 @@ class Works:
         if not isinstance(write, Update | Create) or not write.work.spec.tombstone:
             return 0.0
         fleet = self._cache.fleet().spec
-        if self._board.is_open("Deletions", fleet):
+        if self._shared.is_open("Deletions", fleet):
             return _BREAKER_SECONDS
         now = self._clock.now()
         cluster = write.work.spec.cluster
@@ -372,7 +355,7 @@ class Works:
         if count >= fleet.health.deletions_per_second:
             return second + 1 - now
         self._stopped[cluster] = (second, count + 1)
-        self._board.count("Deletions")
+        self._shared.count("Deletions")
         return 0.0
 
     async def _carry_out(self, write: WorkWrite) -> Work | None:
