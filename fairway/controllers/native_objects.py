@@ -28,6 +28,7 @@ from fairway.api.names import native_workload_name, work_name, work_namespace
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.controllers.context import Context
+from fairway.controllers.glance import glance
 from fairway.kinds import job_status
 from fairway.kinds.held_back import advice, is_held_back
 from fairway.kinds.interface import Kind
@@ -40,7 +41,6 @@ from fairway.store.mirrors import Mirror, Name
 
 STATUS_FEEDBACK = "status"  # the feedback value that carries an object's whole status
 _HASH = "fairway.dev/source-hash"
-_SOURCE = b'"source"'
 _TAKEN_SECONDS = 60.0  # before an object whose workload's name is taken is tried again
 _BUILT_IN = frozenset({"v1", "apps/v1", "batch/v1"})
 _WRITE = Write(user="system:fairway", manager="fairway-natives")
@@ -144,14 +144,14 @@ class Natives:
             source = self._standing.pop(name, None)
             if source is not None:
                 self._loop.mark(source)
-        elif _SOURCE in stored.raw:
-            workload = self._cache.get(Workload, name[1], name[0])
-            if workload is not None and workload.spec.source is not None:
-                reference = workload.spec.source
-                source = (reference.api_version, reference.kind, name[0], reference.name)
-                self._standing[name] = source
-                if workload.status.phase == "Failed":
-                    self._loop.mark(source)  # only now may the object's status say so
+            return
+        seen = glance(stored)
+        if seen is not None and seen.spec.source is not None:
+            reference = seen.spec.source
+            source = (reference.api_version, reference.kind, name[0], reference.name)
+            self._standing[name] = source
+            if seen.status.phase == "Failed":
+                self._loop.mark(source)  # only now may the object's status say so
 
     def _work_changed(self, name: Name, stored: Stored | None) -> None:
         work = self._cache.get(Work, name[1], name[0])

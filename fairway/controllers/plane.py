@@ -24,6 +24,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.controller import Clusters
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.context import Context
+from fairway.controllers.glance import glance
 from fairway.controllers.history.book_lines import Keeper, NoKeeper
 from fairway.controllers.history.sampler import History
 from fairway.controllers.inventory.controller import Inventory
@@ -223,35 +224,30 @@ class ControlPlane:
         }
 
 
-class _Decided(msgspec.Struct, frozen=True):
-    """As much of a claim, or of the spec or status of a work, as gives its term."""
-
+class _Term(msgspec.Struct, frozen=True):
     term: int = 0
 
 
-class _Status(msgspec.Struct, frozen=True):
-    claim: _Decided | None = None
-    term: int = 0
+class _DatedWork(msgspec.Struct, frozen=True):
+    """As much of a work as gives its terms."""
+
+    spec: _Term = _Term()
+    status: _Term = _Term()
 
 
-class _Dated(msgspec.Struct, frozen=True):
-    """As much of a workload or work as gives its terms."""
-
-    spec: _Decided = _Decided()
-    status: _Status = _Status()
-
-
-_dated = msgspec.json.Decoder(_Dated).decode
+_read_work = msgspec.json.Decoder(_DatedWork).decode
 
 
 def _highest_term(cache: Cache) -> int:
     """The highest term under which anything in the store was decided or reported."""
     highest = 0
-    for kind in (WORKLOADS, WORKS):
-        for _, stored in cache.mirror(kind).items():
-            dated = _dated(stored.raw)
-            claimed = dated.status.claim.term if dated.status.claim else 0
-            highest = max(highest, dated.spec.term, dated.status.term, claimed)
+    for _, stored in cache.mirror(WORKLOADS).items():
+        workload = glance(stored)
+        if workload is not None and workload.status.claim is not None:
+            highest = max(highest, workload.status.claim.term)
+    for _, stored in cache.mirror(WORKS).items():
+        work = _read_work(stored.raw)
+        highest = max(highest, work.spec.term, work.status.term)
     return highest
 
 

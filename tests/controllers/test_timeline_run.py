@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from fairway.clock import VirtualClock
+from fairway.controllers.glance import Glance, glance
 from fairway.controllers.scheduling import expected_starts
 from fairway.controllers.timeline.picture import By, Drawn, Wanted, picture
 from fairway.controllers.timeline.spans import Span, ending_of
-from fairway.controllers.timeline.workload_parts import TimelineWorkload, read_seen
 from fairway.hub.span_log import SpanFile
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Write
+from fairway.store.interface import Stored, Write
 from fairway.store.keys import WORKLOADS
 from tests.controllers.fleets import Fleet, running
 from tests.controllers.test_running import FLEET, job
@@ -119,9 +119,11 @@ async def test_past_a_size_nobody_is_foreseen_and_reservations_stay(
     assert large == ("default/large", "reserved", 16.0, "")
 
 
-def seen(reason: str, **status: Any) -> TimelineWorkload:
+def seen(reason: str, **status: Any) -> Glance:
     past = {"endedAt": "2027-01-15T08:00:10Z", "reason": reason}
-    return read_seen(json.dumps({"status": {"history": [past], **status}}).encode())
+    result = glance(Stored(json.dumps({"status": {"history": [past], **status}}).encode()))
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize(
@@ -140,9 +142,7 @@ def seen(reason: str, **status: Any) -> TimelineWorkload:
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )
-def test_how_a_span_ended_is_told_by_its_workload(
-    told: TimelineWorkload | None, ending: str
-) -> None:
+def test_how_a_span_ended_is_told_by_its_workload(told: Glance | None, ending: str) -> None:
     span = Span(
         workload="a/b", cluster="c", queue="q", flavor="f", gpus=1000, decided_at=1_800_000_000.0
     )

@@ -12,8 +12,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-import msgspec
-
 from fairway.api import codec
 from fairway.api.amounts import MILLI, is_accelerator
 from fairway.api.cluster import Cluster
@@ -22,8 +20,9 @@ from fairway.api.errors import ApiError, NotFound
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Accounting as Settings
 from fairway.api.meta import ObjectMeta
-from fairway.controllers.accounting.meters import Held, holdings_of, owner_of, read_held
+from fairway.controllers.accounting.meters import holdings_of, owner_of
 from fairway.controllers.context import Context
+from fairway.controllers.glance import Glance, glance
 from fairway.controllers.scheduling.questions import Standings, Supplies
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.costs.accounts import DAY, Accounts, ClusterFlavor, Holding, Key, Supply, fold
@@ -52,7 +51,7 @@ class Accounting:
         self._scheduler = scheduler
         self._clock = context.clock
         self._accounts: Accounts | None = None  # None: another replica does it
-        self._known: dict[Name, Held] = {}  # of workloads that hold something, or just did
+        self._known: dict[Name, Glance] = {}  # of workloads that hold something, or just did
         self._queues: dict[Name, str] = {}
         self._prices: dict[ClusterFlavor, Mapping[str, int]] = {}
         context.cache.mirror(WORKLOADS).followers.append(self._follow)
@@ -105,10 +104,9 @@ class Accounting:
     def _take(self, name: Name, stored: Stored | None, *, begin: int | None = None) -> None:
         accounts, key = self._accounts, f"{name[0]}/{name[1]}"
         assert accounts is not None, "asked only while accounts are kept"
-        try:
-            held = read_held(stored.raw) if stored is not None else None
-        except msgspec.MsgspecError:
-            return  # the planner reports unreadable workloads
+        held = glance(stored) if stored is not None else None
+        if stored is not None and held is None:
+            return
         before, now = self._known.pop(name, None), self._now()
         if held is not None and before is not None:
             self._lose(name, before, held, now)
@@ -123,14 +121,14 @@ class Accounting:
         self._known[name] = held
         accounts.hold(key, self._holdings(name, held), min(at, now))
 
-    def _holdings(self, name: Name, held: Held) -> tuple[Holding, ...]:
+    def _holdings(self, name: Name, held: Glance) -> tuple[Holding, ...]:
         owner = owner_of(
             held, team_label=self._settings().team_label, queue=self._queues.get(name, "")
         )
         self._queues[name] = owner.queue
         return holdings_of(held.placements, owner, self._prices_of)
 
-    def _lose(self, name: Name, before: Held, after: Held, now: int) -> None:
+    def _lose(self, name: Name, before: Glance, after: Glance, now: int) -> None:
         """Counts the run time lost to a preemption, once."""
         assert self._accounts is not None, "asked only while accounts are kept"
         lost = sum(

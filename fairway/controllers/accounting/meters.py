@@ -5,65 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from fairway.api.amounts import NANO, Quantity
-from fairway.clock import parse_timestamp
-from fairway.controllers.holdings import Placement, Somebody
+from fairway.controllers.glance import Glance, Placement
 from fairway.core.costs.accounts import Holding, Key
 
 # Hourly prices of a unit of each resource, by cluster and flavor; in billionths.
 PricesOf = Callable[[str, str], Mapping[str, int]]
-
-
-class _Claim(msgspec.Struct, frozen=True, rename="camel"):
-    decided_at: str = ""
-    queue: str = ""
-    placements: tuple[Placement, ...] = ()
-
-
-class _Attempt(msgspec.Struct, frozen=True, rename="camel"):
-    attempt: int = 0
-    lost_seconds: int = 0
-    preempted_by: Somebody | None = None
-
-
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    queue: str = ""
-    claim: _Claim | None = None
-    releasing: tuple[Placement, ...] = ()
-    history: tuple[_Attempt, ...] = ()
-
-
-class _Metadata(msgspec.Struct, frozen=True):
-    name: str
-    namespace: str = ""
-    labels: dict[str, str] = {}
-
-
-class Held(msgspec.Struct, frozen=True):
-    """As much of a workload as an account needs; workloads are many and change all the time."""
-
-    metadata: _Metadata
-    status: _Status = _Status()
-
-    @property
-    def decided_at(self) -> float | None:
-        claim = self.status.claim
-        return parse_timestamp(claim.decided_at) if claim and claim.decided_at else None
-
-    @property
-    def placements(self) -> tuple[Placement, ...]:
-        """Everything that is charged: what it holds, and what is not confirmed gone."""
-        held = self.status.claim.placements if self.status.claim else ()
-        return (*held, *self.status.releasing)
-
-    @property
-    def last_attempt(self) -> int:
-        return max((attempt.attempt for attempt in self.status.history), default=0)
-
-
-read_held = msgspec.json.Decoder(Held).decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +23,12 @@ class Owner:
     queue: str
 
 
-def owner_of(held: Held, *, team_label: str, queue: str) -> Owner:
-    claim = held.status.claim
+def owner_of(held: Glance, *, team_label: str, queue: str) -> Owner:
     return Owner(
         namespace=held.metadata.namespace,
         name=held.metadata.name,
         team=held.metadata.labels.get(team_label, ""),
-        queue=(claim.queue if claim else "") or held.status.queue or queue,
+        queue=held.charged_queue or queue,
     )
 
 

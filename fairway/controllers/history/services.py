@@ -6,51 +6,13 @@ the next sample.
 
 from __future__ import annotations
 
-import msgspec
-
 from fairway.api.names import OVER
 from fairway.controllers.cache import Cache
+from fairway.controllers.glance import Glance, glance
 from fairway.controllers.history.book import NamedParts, fewer
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Name
-
-_DIVIDED = b'"Divided"'
-
-
-class _Placement(msgspec.Struct, frozen=True):
-    cluster: str = ""
-    replicas: int = 0
-
-
-class _Claim(msgspec.Struct, frozen=True):
-    placements: tuple[_Placement, ...] = ()
-
-
-class _Pods(msgspec.Struct, frozen=True):
-    wanted: int = 0
-    ready: int = 0
-
-
-class _Status(msgspec.Struct, frozen=True):
-    phase: str = ""
-    claim: _Claim | None = None
-    pods: _Pods = _Pods()
-
-
-class _Spec(msgspec.Struct, frozen=True):
-    mode: str = ""
-    replicas: int | None = None
-
-
-class _Service(msgspec.Struct, frozen=True):
-    """As much of a workload as its replicas need."""
-
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
-
-
-_read = msgspec.json.Decoder(_Service).decode
 
 
 class Services:
@@ -67,7 +29,8 @@ class Services:
     def see(self) -> dict[str, NamedParts]:
         for name in self._marked:
             stored, key = self._workloads.get(name), f"{name[0]}/{name[1]}"
-            seen = _seen(stored) if stored is not None else None
+            service = glance(stored) if stored is not None else None
+            seen = _seen(service) if service is not None else None
             if seen is None:
                 self._seen.pop(key, None)
             else:
@@ -77,20 +40,17 @@ class Services:
 
     def _follow(self, name: Name, stored: Stored | None) -> None:
         is_known = f"{name[0]}/{name[1]}" in self._seen
-        if is_known or (stored is not None and _DIVIDED in stored.raw):
+        seen = glance(stored) if stored is not None else None
+        if is_known or (seen is not None and seen.is_service):
             self._marked[name] = None
 
 
-def _seen(stored: Stored) -> NamedParts | None:
-    try:
-        service = _read(stored.raw)
-    except msgspec.MsgspecError:
-        return None  # the planner reports unreadable workloads
+def _seen(service: Glance) -> NamedParts | None:
     spec, status = service.spec, service.status
-    if spec.mode != "Divided" or status.phase in OVER:
+    if not service.is_service or status.phase in OVER:
         return None
     placements = status.claim.placements if status.claim is not None else ()
-    placed = sum(placement.replicas for placement in placements)
+    placed = sum(placement.replicas or 0 for placement in placements)
     # Pods are counted together; replicas of several pods are ready in proportion to their pods.
     ready = status.pods.ready * placed / status.pods.wanted if status.pods.wanted else 0
     wanted = 1 if spec.replicas is None else spec.replicas
@@ -99,7 +59,7 @@ def _seen(stored: Stored) -> NamedParts | None:
         (
             itself,
             *(
-                (placement.cluster, (placement.replicas,))
+                (placement.cluster, (placement.replicas or 0,))
                 for placement in placements
                 if placement.cluster
             ),

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairway.api import codec
-from fairway.api.errors import ApiError
-from fairway.api.workload import Workload
+from fairway.controllers.glance import glance
 from fairway.controllers.inventory.stock import Ask
 from fairway.store.interface import Stored
 from fairway.store.mirrors import Mirror, Name
 
 _TOLD_SECONDS = 60.0  # agents report nodes that came within this time
-_WORD = b'"Provision"'  # in every claim that asks for nodes, and hardly anywhere else
 
 
 class Asking:
@@ -30,23 +27,15 @@ class Asking:
 
     def _follow(self, name: Name, stored: Stored | None) -> None:
         self._asks.pop(name, None)
-        if stored is None or _WORD not in stored.raw:
+        seen = glance(stored) if stored is not None else None
+        decided_at = seen.decided_at if seen is not None else None
+        if seen is None or seen.status.claim is None or decided_at is None:
             return
-        try:
-            claim = codec.decode(stored.raw, Workload).status.claim
-        except ApiError:
-            return  # the planner reports unreadable workloads
-        if claim is None:
-            return
-        ask = Ask(
-            workload=f"{name[0]}/{name[1]}",
-            decided_at=claim.decided_at.timestamp(),
-            answered_at=None if claim.ready_at is None else claim.ready_at.timestamp(),
-        )
+        ask = Ask(workload=f"{name[0]}/{name[1]}", decided_at=decided_at, answered_at=seen.ready_at)
         asks = {
-            (victim.cluster, victim.pool): ask
-            for victim in claim.waits_for
-            if victim.type == "Provision"
+            (wait.cluster, wait.pool): ask
+            for wait in seen.status.claim.waits_for
+            if wait.type == "Provision"
         }
         if asks:
             self._asks[name] = asks

@@ -23,6 +23,7 @@ from fairway.api.serving import serving_api_version
 from fairway.api.workload import Workload
 from fairway.controllers.clusters.phases import Phases
 from fairway.controllers.context import Context
+from fairway.controllers.glance import glance
 from fairway.controllers.metric_sources import Measuring
 from fairway.controllers.rollouts import gate_numbers
 from fairway.controllers.rollouts.inputs import case_of
@@ -42,7 +43,6 @@ from fairway.store.mirrors import Name
 _WRITE = Write(user="system:fairway", manager="fairway-rollouts")
 _CHANGE_CAUSE = "kubernetes.io/change-cause"
 _COUNTS_SECONDS = 2.0  # counts alone are written no more often
-_SURGE = b'"surgeReplicas"'
 _AT_REST = ("Completed", "RolledBack")
 _FAULTS = {
     "WorkloadMissing": "there is no such workload",
@@ -79,9 +79,7 @@ class Rollouts:
     async def run(self) -> None:
         """Looks at every Rollout once, then at what changes, until cancelled."""
         surged = {
-            name[0]
-            for name, stored in self._cache.mirror(WORKLOADS).items()
-            if _SURGE in stored.raw
+            name[0] for name, stored in self._cache.mirror(WORKLOADS).items() if _has_surge(stored)
         }
         forgotten = [(namespace, "") for namespace in sorted(surged)]
         await self._loop.run([*self._cache.names(ROLLOUTS), *forgotten])
@@ -205,7 +203,7 @@ class Rollouts:
     async def _release(self, namespace: str) -> None:
         """Removes the surge replicas of services whose Rollout is gone."""
         for name, stored in list(self._cache.mirror(WORKLOADS).items()):
-            if name[0] != namespace or _SURGE not in stored.raw:
+            if name[0] != namespace or not _has_surge(stored):
                 continue
             workload = self._cache.get(Workload, name[1], name[0])
             if workload is not None and self._register.of(workload) is None:
@@ -348,3 +346,8 @@ def conditions_of(
             )
         )
     return tuple(made)
+
+
+def _has_surge(stored: Stored) -> bool:
+    seen = glance(stored)
+    return seen is not None and seen.status.surge_replicas > 0

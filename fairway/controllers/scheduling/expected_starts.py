@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairway.api.amounts import MILLI, is_accelerator
-from fairway.controllers.holdings import flavor_of
+from fairway.controllers.glance import flavor_of
 from fairway.core.forecast.starts import first_starts
 from fairway.core.model import PlacedPods, Workload, unit_nanos
 from fairway.core.snapshot import Facts

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, Literal
 
+from fairway.controllers.glance import Reserved
 from fairway.controllers.scheduling.expected_starts import Ahead
 from fairway.controllers.timeline.spans import Span
-from fairway.controllers.timeline.workload_parts import Reserved, starts_at
 from fairway.loops import in_slices
 
 MOST: Final = 100  # default number of spans of a group that are drawn one by one
@@ -103,9 +103,7 @@ def of_ahead(
     """Expected spans; room reserved for a workload without a known start is left out."""
     for expected in ahead:
         said = reserved.get(expected.workload)
-        start = (
-            expected.start if expected.start is not None else starts_at(said[1]) if said else None
-        )
+        start = expected.start if expected.start is not None else said[1].start if said else None
         if start is not None:
             yield Drawn(
                 workload=expected.workload,

@@ -18,7 +18,7 @@ import msgspec
 from fairway.api.reasons import Code
 from fairway.clock import Clock, parse_timestamp
 from fairway.controllers.cache import Cache
-from fairway.controllers.timeline.workload_parts import Reserved, TimelineWorkload, read_seen
+from fairway.controllers.glance import Glance, Reserved, glance
 from fairway.core.costs.accounts import ClusterFlavor
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
@@ -136,13 +136,12 @@ class Spans:
             yield from places.values()
 
     def _follow(self, name: Name, stored: Stored | None) -> None:
-        try:
-            seen = read_seen(stored.raw) if stored is not None else None
-        except msgspec.MsgspecError:
-            return  # the planner reports unreadable workloads
+        seen = glance(stored) if stored is not None else None
+        if stored is not None and seen is None:
+            return
         key = f"{name[0]}/{name[1]}"
         if seen is not None and seen.status.reservation is not None:
-            self.reserved[key] = (seen.queue, seen.status.reservation)
+            self.reserved[key] = (_queue(seen), seen.status.reservation)
         else:
             self.reserved.pop(key, None)
         before, now = self._open.pop(name, {}), self._clock.now()
@@ -163,7 +162,7 @@ class Spans:
     def _lasting(
         self,
         key: str,
-        seen: TimelineWorkload,
+        seen: Glance,
         place: ClusterFlavor,
         gpus: int,
         *,
@@ -182,7 +181,7 @@ class Spans:
         return Span(
             workload=key,
             cluster=place[0],
-            queue=seen.queue,
+            queue=_queue(seen),
             flavor=place[1],
             gpus=gpus,
             decided_at=start,
@@ -191,7 +190,7 @@ class Spans:
             uid=seen.metadata.uid,
         )
 
-    def _end(self, span: Span, seen: TimelineWorkload | None, now: float, *, stays: bool) -> None:
+    def _end(self, span: Span, seen: Glance | None, now: float, *, stays: bool) -> None:
         ending: Ending = "Resized" if stays else ending_of(span, seen)
         end = seen.status.history[-1].ended_at if seen and seen.status.history else ""
         at = min(now, parse_timestamp(end)) if end and ending == "Succeeded" else now
@@ -210,7 +209,7 @@ class Spans:
             self.since = max(self.since, ended.popleft().ended_at or 0.0)
 
 
-def ending_of(span: Span, seen: TimelineWorkload | None) -> Ending:
+def ending_of(span: Span, seen: Glance | None) -> Ending:
     """How a span ended, according to the later status of its workload."""
     if seen is None:
         return "Cancelled"
@@ -223,6 +222,10 @@ def ending_of(span: Span, seen: TimelineWorkload | None) -> Ending:
     if seen.status.claim is not None:
         return "Moved"
     return _ENDINGS.get(seen.status.phase, "Stopped")
+
+
+def _queue(seen: Glance) -> str:
+    return seen.charged_queue or seen.spec.queue
 
 
 _encode = msgspec.json.Encoder().encode

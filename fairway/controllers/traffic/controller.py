@@ -13,6 +13,7 @@ from fairway.api.meta import JsonObject
 from fairway.api.workload import Workload
 from fairway.controllers.clusters.phases import Phases
 from fairway.controllers.context import Context
+from fairway.controllers.glance import glance
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.traffic import routes
 from fairway.controllers.traffic.weights import traffic_of
@@ -29,7 +30,6 @@ _LEAST = 10  # thousandths by which a weight must change before it is written
 _AGAIN_SECONDS = 5.0  # between two writes of one service
 _CONTESTED_SECONDS_MAX = 600.0
 _DEFINITION = ("", "httproutes.gateway.networking.k8s.io")
-_DIVIDED = b'"Divided"'
 
 
 @dataclass(slots=True)
@@ -52,6 +52,7 @@ class Traffic:
         self._notes = context.notes
         self._roster = context.cache.index(Roster)
         self._loop: Loop[Name] = Loop("traffic", self._reconcile, clock=context.clock, forgets=True)
+        self._services: dict[Name, None] = {}
         self._written: dict[Name, float] = {}
         self._routes: dict[Name, _Route] = {}
         self._definitions = Mirror(context.store, DEFINITIONS, clock=context.clock)
@@ -67,7 +68,7 @@ class Traffic:
     async def run(self) -> None:
         """Looks at every service once, then at changed ones, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._loop.run(self._services()))
+            tasks.create_task(self._loop.run(list(self._services)))
             tasks.create_task(self._definitions.run())
             while not self._are_routes_served():
                 await self._served.wait()
@@ -80,25 +81,23 @@ class Traffic:
 
     # What changed.
 
-    def _services(self) -> list[Name]:
-        return [
-            name for name, stored in self._cache.mirror(WORKLOADS).items() if _DIVIDED in stored.raw
-        ]
-
     def _mark_all(self) -> None:
-        for name in self._services():
+        for name in self._services:
             self._loop.mark(name)
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
+        seen = glance(stored) if stored is not None else None
         if stored is None:
             self._written.pop(name, None)
-        elif _DIVIDED in stored.raw:
+        if seen is not None and seen.is_service:
+            self._services[name] = None
             self._loop.mark(name)
+        else:
+            self._services.pop(name, None)
 
     def _state_changed(self, cluster: str, work: str) -> None:
         workload = self._roster.workload_of(work)
-        stored = self._cache.mirror(WORKLOADS).get(workload) if workload is not None else None
-        if workload is not None and stored is not None and _DIVIDED in stored.raw:
+        if workload is not None and workload in self._services:
             self._loop.mark(workload)
 
     def _route_changed(self, name: Name, stored: Stored | None) -> None:
@@ -172,7 +171,7 @@ class Traffic:
     def feed(self, namespace: str = "", name: str = "") -> JsonObject:
         """How traffic should be shared now, for all services or for one."""
         services: list[dict[str, Any]] = []
-        for key in sorted(self._services()):
+        for key in sorted(self._services):
             if (namespace and key[0] != namespace) or (name and key[1] != name):
                 continue
             workload = self._cache.get(Workload, key[1], key[0])

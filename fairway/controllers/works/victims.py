@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from fairway.api.claim import Claim, WorkloadMention
 from fairway.api.workload import Workload
 from fairway.controllers.cache import Cache
+from fairway.controllers.glance import glance
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Name
@@ -57,26 +56,14 @@ class Incarnations:
         return self._names.get(victim.uid)
 
     def _follow(self, name: Name, stored: Stored | None) -> None:
-        uid = _decode(stored.raw).metadata.uid if stored is not None else ""
+        seen = glance(stored) if stored is not None else None
+        uid = seen.metadata.uid if seen is not None else ""
         before = self._uids.pop(name, "")
         if before != uid:
             self._names.pop(before, None)
         if uid:
             self._uids[name] = uid
             self._names[uid] = name
-
-
-class _Metadata(msgspec.Struct, frozen=True):
-    uid: str = ""
-
-
-class _Head(msgspec.Struct, frozen=True):
-    """The fields of a workload that have its UID."""
-
-    metadata: _Metadata
-
-
-_decode = msgspec.json.Decoder(_Head).decode
 
 
 def _is_here(victim: Workload, attempt: int) -> bool:
