@@ -94,22 +94,26 @@ class Story:
         replicas = plain["spec"].get("replicas")
         places = {dice.choice(BUSY) for _ in range(2 if replicas else 1)}
         before = plain.get("status", {}).get("claim", {})
+        attempt = before.get("attempt", 0) + dice.choice([0, 1]) or 1
         plain["status"] = {
             **plain.get("status", {}),
             "phase": dice.choice(["Claimed", "Running"]),
             "claim": {
-                "attempt": before.get("attempt", 0) + dice.choice([0, 1]) or 1,
+                "attempt": attempt,
                 "term": 1,
                 "decidedAt": timestamp(self.now - dice.choice([0, 0, 0, 10, 20])),
                 "queue": plain["spec"]["queue"],
                 "waitsFor": self.victims(),
-                "placements": [self.a_placement(plain, place) for place in sorted(places)],
+                "placements": [
+                    self.a_placement(plain, place) | {"attempt": attempt}
+                    for place in sorted(places)
+                ],
             },
         }
         self.put(plain)
 
     def victims(self) -> list[Plain]:
-        """Nobody mostly; somebody of another namespace, who is called by a UID, or was."""
+        """Mostly none; else one of another namespace, by its UID, which may be gone."""
         uids = [
             object_["metadata"]["uid"]
             for object_ in self.objects.values()
@@ -127,9 +131,7 @@ class Story:
         status = plain.get("status", {})
         claim = status.pop("claim", None)
         if claim is not None and dice.random() < 0.7:
-            status["releasing"] = [
-                {**placement, "attempt": claim["attempt"]} for placement in claim["placements"]
-            ]
+            status["releasing"] = claim["placements"]
         else:
             status.pop("releasing", None)
         status["phase"] = dice.choice(["Waiting", "Waiting", "Failed"])

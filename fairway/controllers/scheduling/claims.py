@@ -290,7 +290,12 @@ def _taken_away(before: Sequence[Placement], after: Sequence[Placement]) -> Iter
         new = now.get(old.cluster)
         counts = {pod_set.name: pod_set.count for pod_set in new.pod_sets} if new else {}
         pod_sets = tuple(
-            replace(pod_set, count=pod_set.count - counts.get(pod_set.name, 0), domains={})
+            replace(
+                pod_set,
+                count=pod_set.count - counts.get(pod_set.name, 0),
+                topology_level="",
+                domains={},
+            )
             for pod_set in old.pod_sets
             if pod_set.count > counts.get(pod_set.name, 0)
         )
