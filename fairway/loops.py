@@ -210,7 +210,7 @@ class Loop(Generic[Key]):
             if again_at is not None:
                 self.mark_at(key, again_at)
         except Conflict:
-            self._later(key, "somebody else changed it first", is_quiet=True)
+            self._later(key, "another client changed it first", is_quiet=True)
         except (ApiError, OSError) as fault:
             self._later(key, fault)
         except Exception:

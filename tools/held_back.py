@@ -50,7 +50,7 @@ def _without_policy(means: Means) -> str:
 def _late(means: Means) -> str:
     if not means.is_possible:
         return "refused"
-    return "held from then on" if means.works_late else "refused: make it anew"
+    return "held from then on" if means.works_late else "refused: recreate it"
 
 
 def page(text: str) -> str:

@@ -133,7 +133,7 @@ class Agents:
     def _tell_why(self, name: str, task: asyncio.Task[None]) -> None:
         fault = None if task.cancelled() else task.exception()
         if fault is not None:
-            _log.error("the agent of %s broke and begins anew", name, exc_info=fault)
+            _log.error("the agent of %s failed and restarts", name, exc_info=fault)
 
     async def _end(self, name: str) -> None:
         running = self._running.pop(name)

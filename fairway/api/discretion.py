@@ -28,7 +28,7 @@ from fairway.api.names import namespace_and_name
 from fairway.api.reasons import Code, Reason
 
 ANOTHER = "a workload of another team"
-SOMEBODY = "somebody of another team"
+ANOTHER_USER = "a user of another team"
 MayLook = Callable[[str], bool]  # by namespace
 
 # Reasons whose `other` is a workload; for the rest it is a flavor, a taint or a cluster.
@@ -160,8 +160,8 @@ def _without_user(reason: Any) -> Any:
     """A reason of a hidden workload, without the user that its sentence begins with."""
     if reason.get("code") != Code.USER_LIMIT_EXCEEDED:
         return reason
-    message = str(reason.get("message", "")).replace(str(reason.get("other", "")), SOMEBODY, 1)
-    return {**reason, "other": SOMEBODY, "message": message}
+    message = str(reason.get("message", "")).replace(str(reason.get("other", "")), ANOTHER_USER, 1)
+    return {**reason, "other": ANOTHER_USER, "message": message}
 
 
 def _without(value: Any, hidden: Container[str]) -> Any:

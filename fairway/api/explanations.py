@@ -1,6 +1,6 @@
 """Why one workload waits, all of it, and its one place of English.
 
-`core.explain` works these out when somebody asks; nothing of it is stored. Programs read `render`,
+`core.explain` works these out on request; nothing of it is stored. Programs read `render`,
 people read `sentence`: what it needs, where the least is missing, what its queue says, when it is
 expected to start, and what would let it start now.
 """

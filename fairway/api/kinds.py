@@ -112,7 +112,7 @@ _CLUSTER = Kind(
         Column("Hold", ".spec.hold"),
         Column("Nodes", ".status.nodes", "integer"),
         Column("GPUs", r".status.allocatable.nvidia\.com/gpu"),
-        Column("Free", r".status.free.nvidia\.com/gpu", description="GPUs that nobody uses."),
+        Column("Free", r".status.free.nvidia\.com/gpu", description="Unused GPUs."),
         Column("Workloads", ".status.workloads", "integer"),
         Column("Accepted", ".spec.accepted", "boolean", is_wide=True),
         Column("Region", r".metadata.labels.topology\.kubernetes\.io/region", is_wide=True),

@@ -304,7 +304,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
         f"preempted while borrowing, for {r.other} of queue {r.queue}, which has priority"
     ),
     Code.RETURNS_HOME: lambda r: f"there is room in {r.cluster} again",
-    Code.BETTER_PLACE: lambda r: f"{r.cluster} scores {r.count} points more",
+    Code.BETTER_PLACE: lambda r: f"{r.cluster} scores {_plural(str(r.count), 'point')} more",
     Code.CANCELLED: lambda r: "it was cancelled",
     Code.DELETED: lambda r: "it was deleted",
     Code.DRAINED: lambda r: "it was held while it ran",

@@ -36,7 +36,7 @@ EXAMPLES = """
 def accept(*, name: str, fingerprint: str, is_sure: bool, mode: str | None) -> int:
     """Accept a cluster whose agent asks to join.
 
-    Compare the key with the one that the agent shows: somebody else may have the invitation.
+    Compare the key with the one that the agent shows: another agent may have the invitation.
     """
     try:
         asyncio.run(
@@ -52,10 +52,11 @@ async def _accept(access: Access, name: str, fingerprint: str, *, is_sure: bool,
         request = await hub_side.join_request(hub, name)
         if request is None:
             if not await hub_side.trust(hub, name, mode=mode):
-                raise Failure(f"nobody has asked to be {name} yet: start its agent first")
+                raise Failure(f"no agent has asked to join as {name} yet: start it first")
             terminal.write([f"cluster.fairway.dev/{name} accepted"])
             return
-        said = f"{request.host or 'Somebody'} asks to be {name}, with the key {request.fingerprint}"
+        asking = f"{request.host or 'An agent'} asks to join as {name}"
+        said = f"{asking} with the key {request.fingerprint}"
         say(f"{said} (version {request.version}, since {request.asked_at}).")
         if fingerprint and fingerprint != request.fingerprint:
             raise Failure(f"that is not the key {fingerprint}: nothing was accepted")

@@ -38,7 +38,7 @@ def cost(*, by: str, since: str, until: str, output: str) -> int:
     """Show GPU-hours and money, by queue, namespace, team, workload, cluster or flavor.
 
     Accounts are kept by the day, in UTC. LOST is the part of what was used whose work a preemption
-    has cost. LENT is what a queue owns and others used. IDLE is what nobody claimed.
+    has cost. LENT is what a queue owns and others used. IDLE is what no workload claimed.
     """
     first, last = _day(since), _day(until) if until else _today()
     if last < first:

@@ -145,7 +145,7 @@ def undo(*, name: str, to_revision: int, dry_run: str) -> int:
     """Roll a service back to an earlier revision.
 
     The template is changed where it is kept: in the workload, or in the native object that the
-    workload stands for. Whoever keeps that in a repository changes it there instead.
+    workload stands for. If that object is kept in a repository, change it there instead.
     """
     session = current()
     match = find(session, name)

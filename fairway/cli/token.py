@@ -19,7 +19,7 @@ EXAMPLES = """
 def token() -> int:
     """Print the bearer token of your kubeconfig, to sign in to the page with.
 
-    Whoever has it is you: paste it into the page, and nowhere else.
+    Anyone who has it can act as you: paste it into the page and nowhere else.
     """
     session = current()
     credentials = Credentials(session.client.access, SystemClock())

@@ -59,7 +59,7 @@ class Migrations:
         if definition is None:
             return
         stored = _stored(definition)
-        _log.info("the objects of %s are written anew in version %s", name, stored)
+        _log.info("the objects of %s are rewritten in version %s", name, stored)
         kind = ResourceKey(
             definition["spec"]["group"], stored, definition["spec"]["names"]["plural"]
         )

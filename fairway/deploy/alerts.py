@@ -113,7 +113,7 @@ ALERTS = (
         expression=f"changes(process_start_time_seconds{{{JOB}}}[1h]) > 2",
         lasting="0m",
         severity="warning",
-        summary="{{ $labels.pod }} started {{ $value }} times anew within an hour.",
+        summary="{{ $labels.pod }} restarted {{ $value }} times within an hour.",
     ),
 )
 

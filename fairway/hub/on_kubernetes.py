@@ -119,7 +119,7 @@ async def _vouch(store: KubernetesStore, token: str) -> Identity | None:
     try:
         status = msgspec.json.decode(await store.api.create(TOKEN_REVIEWS, body))["status"]
     except Forbidden as fault:
-        _log.warning("nobody can sign in with a token of the server: %s", fault)
+        _log.warning("tokens of the server cannot be used to sign in: %s", fault)
         return None
     if not status.get("authenticated"):
         return None

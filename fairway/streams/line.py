@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 _NUMBER_MOST = (1 << 32) - 1
 _CUT = Outcome(reason="ServiceUnavailable", message="the stream to the agent was cut")
-_CANCELLED = Outcome(reason="Cancelled", message="whoever asked has gone")
+_CANCELLED = Outcome(reason="Cancelled", message="the client is gone")
 _BUSY = Outcome(
     reason="TooManyRequests", message="the agent is asked for too much at a time; try again later"
 )

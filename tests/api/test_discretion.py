@@ -8,7 +8,7 @@ import pytest
 
 from fairway.api.discretion import (
     ANOTHER,
-    SOMEBODY,
+    ANOTHER_USER,
     discreet,
     discreet_explanation,
     everywhere,
@@ -79,7 +79,7 @@ ANSWERS: dict[str, tuple[Any, Any]] = {
         {"workload": "theirs/zebra", "reasons": [LIMIT]},
         {
             "workload": ANOTHER,
-            "reasons": [{**LIMIT, "other": SOMEBODY, "message": f"{SOMEBODY} has as much"}],
+            "reasons": [{**LIMIT, "other": ANOTHER_USER, "message": f"{ANOTHER_USER} has as much"}],
         },
     ),
     "choices of another's policies are left out": (

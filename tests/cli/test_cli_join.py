@@ -45,7 +45,7 @@ def test_a_cluster_is_invited_asks_and_is_accepted_by_its_key(
     assert (far.server, far.cluster) == ("https://hub.example:7878", "edge-7")
     early = fairway("accept", "edge-7")
     assert (early.code, early.out) == (1, "")
-    assert "nobody has asked to be edge-7 yet" in early.err
+    assert "no agent has asked to join as edge-7 yet" in early.err
 
     request = asks(
         invitation_in(fairway("join", "--name", "edge-7", "--pull").out), sealed_box.new_key()
@@ -55,7 +55,7 @@ def test_a_cluster_is_invited_asks_and_is_accepted_by_its_key(
     assert "nothing was accepted" in wrong.err
     unsure = fairway("accept", "edge-7", stdin="n\n")
     assert unsure.code == 130
-    assert f"edge-host asks to be edge-7, with the key {request.fingerprint}" in unsure.err
+    assert f"edge-host asks to join as edge-7 with the key {request.fingerprint}" in unsure.err
     assert client.get("clusters", "edge-7")["spec"]["accepted"] is False
 
     done = fairway("accept", "edge-7", "--fingerprint", request.fingerprint, "--mode", "Shadow")

@@ -6,12 +6,14 @@ import asyncio
 from pathlib import Path
 
 from tests.goldens import command_line, interfaces
+from tests.goldens.sentences import sentences
 
 HERE = Path(__file__).parent
 GOLDENS = {
     "api.txt": interfaces.api,
     "command-line.txt": command_line.text,
     "metrics.txt": interfaces.metrics,
+    "sentences.txt": sentences,
 }
 QUESTIONS = HERE / "questions.json"
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairway.api.errors import ApiError, NotFound
+from fairway.api.errors import ApiError, Forbidden, NotFound
 from fairway.client import Client, Scope
 from fairway.client.catalogue import Served
 from tests.kubernetes import binaries, control_plane
@@ -166,6 +166,23 @@ class Member:
         body["spec"]["finalizers"] = []
         self.client.replace(body, subresource="finalize")
         self.kubectl("wait", f"namespace/{namespace}", "--for=delete", "--timeout=60s")
+        seen_at_last(
+            lambda: self._is_forgotten(namespace),
+            lambda is_so: is_so,
+            f"admission that knows that {namespace} is gone",
+        )
+
+    def _is_forgotten(self, namespace: str) -> bool:
+        """Whether admission, which reads namespaces from a cache, knows that one is gone."""
+        probe = {"name": "probe", "namespace": namespace}
+        try:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": probe}
+            self.client.create(body, dry_run=True)
+        except NotFound:
+            return True
+        except Forbidden:
+            return False
+        return False
 
     def close(self) -> None:
         for client in self._clients:

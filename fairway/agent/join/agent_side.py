@@ -83,7 +83,7 @@ def _open(cluster: str, key: bytes, sealed: bytes) -> Credential:
         content = sealed_box.open_sealed(key, sealed.decode())
         return msgspec.json.decode(content, type=Credential)
     except (sealed_box.NotSealedForUs, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Refused(f"somebody else was accepted as {cluster}") from error
+        raise Refused(f"another agent was accepted as {cluster}") from error
 
 
 async def use_up(hub: KubeApi, cluster: str) -> None:

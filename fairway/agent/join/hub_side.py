@@ -125,7 +125,7 @@ async def accept(hub: KubeApi, cluster: str, request: Request, *, mode: str = ""
     try:
         sealed = sealed_box.seal(request.public_key, msgspec.json.encode(credential))
     except ValueError as error:
-        raise Refused(f"who asks to be {cluster} shows no usable key") from error
+        raise Refused(f"the agent that asks to join as {cluster} shows no usable key") from error
     await _change(hub, cluster, {"accepted": True, **({"mode": mode} if mode else {})})
     body = {"data": {"credential": base64.b64encode(sealed.encode()).decode()}}
     merge = Patch(type="merge", body=body)

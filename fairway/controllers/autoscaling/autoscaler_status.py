@@ -136,7 +136,7 @@ def _zero(memory: Memory) -> Finding:
         type=ZERO,
         holds=is_so,
         reason="ScaledToZero" if is_so else "NotScaledToZero",
-        message="there are no replicas, since nobody was active" if is_so else "",
+        message="scaled to zero, since no metric is active" if is_so else "",
     )
 
 

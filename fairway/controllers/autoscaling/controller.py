@@ -166,7 +166,7 @@ class Autoscaling:
                 )
             await other_autoscalers.send_away(other, service, store=self._store)
             await self._notes.say(service.target, "AutoscalerTakenOver", f"{other.name} gave way")
-            raise Conflict(f"{other.name} gave way; the object is read anew")
+            raise Conflict(f"{other.name} gave way; the object is read again")
         self._alone[name] = (generation, now)
 
     def _age(self, name: Name) -> tuple[float, str]:

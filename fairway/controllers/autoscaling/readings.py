@@ -173,7 +173,7 @@ class Reader:
         except MetricsFault as fault:
             return NotRead(why=str(fault))
         if any(_POD not in sample.labels for sample in samples):
-            return NotRead(why=f"samples have no label {_POD}, so nobody knows whose they are")
+            return NotRead(why=f"samples have no label {_POD}, so they cannot be assigned to pods")
         if not samples:
             return NotRead(why=f"there is no sample for {query}", is_absent=True)
         return OfPods(by_pod=_by_pod(samples, self.pods))

@@ -367,7 +367,7 @@ class Scheduler:
             _log.error("the planner failed to answer: %s", fault)
             self._is_lost = True
             self._alarm.mark()
-            raise _later("the planner begins anew") from fault
+            raise _later("the planner restarts") from fault
 
     async def close(self) -> None:
         """Stops the planner; answers no more questions."""

@@ -186,7 +186,7 @@ class Traffic:
 
 
 _CONTESTED = (
-    "somebody else writes the weights of its backends, too; let them ignore"
+    "another client also writes the weights of its backends; have it ignore"
     " .spec.rules[].backendRefs[].weight"
 )
 

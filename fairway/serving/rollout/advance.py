@@ -45,7 +45,7 @@ def advance(case: RolloutCase) -> Advanced:
     if not status.stable:
         return _first(case, status)
     if case.spec.paused:
-        waits = "somebody paused it"
+        waits = "it is paused"
         return _say(case, keep_stages(case, status), "Paused", "PausedByUser", waits)
     if status.going_back or status.target == status.stable:
         return _back(case, status)

@@ -34,7 +34,7 @@ _DISABLED = Finding(
     type="ScalingActive",
     holds=False,
     reason="ScalingDisabled",
-    message="somebody set the count to zero, and it stays so until it is set otherwise",
+    message="the count was set to zero by hand, and stays zero until it is set again",
 )
 
 
@@ -194,7 +194,7 @@ def _from_zero(
 
 
 def _idle() -> Finding:
-    message = "nobody is active: no metric is above its activation threshold"
+    message = "no metric is above its activation threshold"
     return Finding(type="ScalingActive", holds=True, reason="Idle", message=message)
 
 
@@ -202,7 +202,7 @@ def _why(seen: ServiceObservation, asked: _Asked, replicas: int) -> str:
     if replicas > seen.wanted:
         return f"{asked.metric} is above its target"
     if replicas < seen.wanted:
-        return "nobody is active" if replicas == 0 else "all metrics are below their targets"
+        return "no metric is active" if replicas == 0 else "all metrics are below their targets"
     return ""
 
 

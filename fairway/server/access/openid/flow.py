@@ -84,7 +84,7 @@ class Flow:
             {"grant_type": "refresh_token", "refresh_token": refresh_token}, refresh_token
         )
         if session.believed.subject != subject:
-            raise TokenRefused("the new token is somebody else's")
+            raise TokenRefused("the new token belongs to another user")
         return session
 
     async def end(self, refresh_token: str, *, redirect: str) -> str:
