@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
@@ -30,6 +32,23 @@ from fairway.view.workloads import Defaults
 _GROUPS = (GROUP, KINDS_GROUP)
 _OTHERS = ("PriorityClass", "Namespace", CLAIM)  # of other groups
 _NAMESPACED = ("Workload", "PlacementPolicy")
+
+
+Given = Mapping[str, Any] | bytes  # an object: a plain manifest, or its JSON
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    """As much of an object as says what it is."""
+
+    api_version: str = ""
+    kind: str = ""
+
+
+_read_head = msgspec.json.Decoder(_Head).decode
+
+
+def _plain(given: Given) -> Mapping[str, Any]:
+    return msgspec.json.decode(given) if isinstance(given, bytes) else given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +101,13 @@ class Objects:
             self.put(plain)
         return is_own
 
-    def put(self, plain: Mapping[str, Any]) -> Touched | None:
+    def put(self, given: Given) -> Touched | None:
         """Adds or replaces an object; returns what changed."""
+        if isinstance(given, bytes):
+            head = _read_head(given)
+            if head.api_version.partition("/")[0] in _GROUPS and head.kind in BY_NAME:
+                return self._put(codec.decode(given, BY_NAME[head.kind].struct))
+        plain = _plain(given)
         api_version, kind = str(plain.get("apiVersion", "")), str(plain.get("kind", ""))
         if kind == "PriorityClass":
             name = str(plain["metadata"]["name"])
@@ -139,8 +163,9 @@ class Objects:
             self.kinds = built_in().adding(kinds_of(self.rules.values()).kinds)
         return Touched(kind="KindRule", key=name, before=before, after=rule)
 
-    def remove(self, plain: Mapping[str, Any]) -> Touched | None:
+    def remove(self, given: Given) -> Touched | None:
         """Removes an object; returns what it was."""
+        plain = _plain(given)
         if (plain.get("apiVersion"), plain.get("kind")) == ("v1", CLAIM):
             return self._put_volume(plain, is_removed=True)
         if _group_of(plain) not in _GROUPS:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from fairway.api.fleet import FleetSpec
 from fairway.api.workload import Workload
@@ -23,7 +22,7 @@ from fairway.core.plan import Plan
 from fairway.core.snapshot import Change, Facts, Snapshot, is_same_quota
 from fairway.core.transitions import apply_plan
 from fairway.view import clusters, policies, queues, workloads
-from fairway.view.objects import Objects, Touched, settings_of
+from fairway.view.objects import Given, Objects, Touched, settings_of
 from fairway.view.reports import SeenWorks
 from fairway.view.seen_pods import (
     as_running,
@@ -114,13 +113,21 @@ class View:
 
     # Events.
 
-    def put(self, plain: Mapping[str, Any]) -> None:
-        """Adds an object, or a new version of it."""
-        self._touch(self._objects.put(plain))
+    def put(self, given: Given) -> Touched | None:
+        """Adds an object, or a new version of it; returns what changed."""
+        touched = self._objects.put(given)
+        self._touch(touched)
+        return touched
 
-    def remove(self, plain: Mapping[str, Any]) -> None:
-        """Removes an object."""
-        self._touch(self._objects.remove(plain))
+    def remove(self, given: Given) -> Touched | None:
+        """Removes an object; returns what it was."""
+        touched = self._objects.remove(given)
+        self._touch(touched)
+        return touched
+
+    def workload(self, key: str) -> Workload | None:
+        """A workload as it was last put."""
+        return self._objects.workloads.get(key)
 
     def assume(self, plan: Plan) -> None:
         """Assumes a plan: its claims count until the objects change."""

@@ -18,19 +18,19 @@ PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
 BEGINNING = """\
 # Where the embedded hub differs from Kubernetes
 
-The embedded hub speaks the Kubernetes API. One script of {count} calls, made with kubectl and with
-the official Python client, runs against it and against a real kube-apiserver ({version}); every
-difference between the two is listed here with its reason. A test fails on a difference that is
-not listed, and on a listed one that no longer occurs. The script is in
-`tests/differential/script/`, what the real server answered in `tests/differential/recorded/`.
+The embedded hub speaks the Kubernetes API. One script of {count} calls, with kubectl and with the
+official Python client, runs against the hub and against a real kube-apiserver ({version}). This
+page lists every difference between the two, with its reason. A test fails on a difference that is
+not listed, and on a listed difference that no longer occurs. The script is in
+`tests/differential/script/`, the recorded answers of the real server are in
+`tests/differential/recorded/`.
 
-Left out of the comparison is only what differs between any two runs: times, ages, uids, resource
-versions, addresses, random endings of names, tokens, and the prose that `kubectl explain` prints.
-Garbage collection and the end of namespaces are part of the comparison; controllers that would
-create Pods, and nodes, are not: an embedded hub runs no Pods itself.
+The comparison leaves out only what differs between any two runs: times, ages, uids, resource
+versions, addresses, random suffixes of names, tokens, and the text that `kubectl explain` prints.
+It includes garbage collection and the deletion of namespaces. It does not include nodes, nor
+controllers that would create Pods: an embedded hub runs no Pods itself.
 
-This page is written from `tests/differential/differences.yaml` by
-`python -m tests.differential.document`.
+`python -m tests.differential.document` writes this page from `tests/differential/differences.yaml`.
 """
 
 

@@ -31,10 +31,11 @@ RUNS = {
 }
 _HEAD = """# Real peers
 
-What Fairway decides or runs is compared with, or done with, the real programs of others. They are
-too heavy for every run of the tests: `make peers` and `make e2e` build or install them, play the
-scenarios below, and record what they saw under `tests/peers`. Every run of the tests replays the
-recorded decisions and compares ours with them; this page is made from the recordings.
+Fairway is tested against real programs of other projects: its decisions are compared with theirs,
+and it runs their operators and frameworks. They are too heavy for every test run, so `make peers`
+and `make e2e` build or install them, play the scenarios below, and record the results under
+`tests/peers`. Every test run replays the recorded decisions and compares ours with them. This page
+is generated from the recordings.
 
 Peers are built from their Go modules at the versions named, and run on a real kube-apiserver with
 its etcd. "same" means that our core decided exactly as the peer did, step by step, on the same
@@ -42,9 +43,9 @@ input.
 """
 _TAIL = """## Not run
 
-Volcano v1.15.0: its module takes its API from a folder that the published module does not hold, and
-no published `volcano.sh/apis` has that version. Statuses of Volcano's jobs are recorded from its
-controllers v1.10.0, by `python -m tests.kinds.record`, and read by every run of the tests.
+Volcano v1.15.0: its module takes its API from a folder that the published module lacks, and no
+published `volcano.sh/apis` has that version. Statuses of Volcano's jobs are recorded from its
+controllers v1.10.0, by `python -m tests.kinds.record`, and every test run reads them.
 """
 
 

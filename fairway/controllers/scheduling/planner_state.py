@@ -14,8 +14,9 @@ import msgspec
 
 from fairway.api.errors import ApiError
 from fairway.api.reasons import headline
+from fairway.api.workload import Workload
 from fairway.controllers.scheduling.questions import Question, T
-from fairway.controllers.scheduling.wake_ups import Notice
+from fairway.controllers.scheduling.wake_ups import Notice, charge
 from fairway.core import cycle
 from fairway.core.checks.invariants import broken
 from fairway.core.cycle import Cursor
@@ -92,24 +93,23 @@ class Planning:
 
     def feed(self, events: Iterable[Fed]) -> None:
         for event in events:
-            plain = _decode(event.raw)
             try:
-                self._take(plain, is_removed=event.is_removed)
+                self._take(event)
             except ApiError as fault:
-                self._put_aside(plain, str(fault))
+                self._put_aside(event, str(fault))
 
-    def _take(self, plain: Mapping[str, Any], *, is_removed: bool) -> None:
-        if is_removed:
-            self._view.remove(plain)
-            self._notice.remove(plain)
-        else:
-            self._view.put(plain)
-            self._notice.put(plain)
-        if plain["kind"] == "Workload":
-            self._remember(plain, is_removed=is_removed)
+    def _take(self, event: Fed) -> None:
+        take = self._view.remove if event.is_removed else self._view.put
+        touched = take(event.raw)
+        if touched is None:
+            return
+        self._notice.note(touched)
+        if touched.kind == "Workload":
+            self._remember(touched.key, touched.after)
 
-    def _put_aside(self, plain: Mapping[str, Any], fault: str) -> None:
+    def _put_aside(self, event: Fed, fault: str) -> None:
         """An object that cannot be decoded must not block planning of the others."""
+        plain = _decode(event.raw)
         metadata = plain["metadata"]
         set_aside = SetAside(
             kind=str(plain.get("kind", "")),
@@ -118,17 +118,16 @@ class Planning:
             fault=fault,
         )
         self._set_aside[set_aside.kind, set_aside.namespace, set_aside.name] = set_aside
-        if set_aside.kind == "Workload" and not self._notice.holds(plain):
-            self._take(plain, is_removed=True)  # a claim could not be written to it
+        workload = self._view.workload(f"{set_aside.namespace}/{set_aside.name}")
+        if set_aside.kind == "Workload" and not charge(workload):
+            self._take(Fed(event.raw, is_removed=True))  # a claim could not be written to it
 
-    def _remember(self, workload: Mapping[str, Any], *, is_removed: bool) -> None:
-        metadata = workload["metadata"]
-        key = f"{metadata['namespace']}/{metadata['name']}"
-        if is_removed:
+    def _remember(self, key: str, workload: Workload | None) -> None:
+        if workload is None:
             self._versions.pop(key, None)
         else:
-            self._versions[key] = metadata["resourceVersion"]
-        if is_removed or (workload.get("status") or {}).get("phase") not in (None, "Waiting"):
+            self._versions[key] = workload.metadata.resource_version
+        if workload is None or workload.status.phase not in ("", "Waiting"):
             self._codes.pop(key, None)  # reported again if it waits again
 
     def forget(self, keys: Iterable[str]) -> None:
