@@ -125,7 +125,7 @@ def arrive(
         workload = replace(value, key=f"{name}/{number}", queued_at=snapshot.now)
         cpu = time.process_time()
         snapshot.put(workload)
-        found, _ = plan(snapshot, cursor.woken([workload.key]))
+        found, _ = plan(snapshot, cursor.wake([workload.key]))
         taken.append(time.process_time() - cpu)
         steps.extend(found.steps)
     return taken, steps

@@ -175,7 +175,7 @@ class Loop(Generic[Key]):
                     self._busy.add(key)
                     task = asyncio.ensure_future(self._look_at(key))
                     tasks[task] = None
-                    task.add_done_callback(lambda done: self._ended(tasks, done))
+                    task.add_done_callback(lambda done: self._end(tasks, done))
                 await self._alarm.wait(self._timers[0][0] if self._timers else None)
         finally:
             try:
@@ -191,7 +191,7 @@ class Loop(Generic[Key]):
         self._due.clear()
         self._failures.clear()
 
-    def _ended(self, tasks: dict[asyncio.Task[None], None], task: asyncio.Task[None]) -> None:
+    def _end(self, tasks: dict[asyncio.Task[None], None], task: asyncio.Task[None]) -> None:
         del tasks[task]
         self._alarm.mark()
 

@@ -66,7 +66,7 @@ async def observed(driver: Driver, holds: Callable[[Observation], bool], what: s
     while not holds(observation):
         left = deadline - loop.time()
         try:
-            await asyncio.wait_for(driver.changed(), max(left, 0.01))
+            await asyncio.wait_for(driver.wait_for_change(), max(left, 0.01))
         except TimeoutError:
             raise AssertionError(f"waited in vain for {what}: {observation.works}") from None
         observation = await driver.observe()

@@ -245,7 +245,7 @@ class Agent:
     async def _listen(self) -> None:
         """Requests a look when the driver signals a change, once for each look."""
         while True:
-            await self._driver.changed()
+            await self._driver.wait_for_change()
             self._looked.clear()
             self._sight.wanted.mark()
             await self._looked.wait()
@@ -257,7 +257,7 @@ class Agent:
             began = self._clock.now()
             number = self._sight.begin()
             try:
-                observation = self._inventory.merged(await self._driver.observe())
+                observation = self._inventory.merge(await self._driver.observe())
             except DriverFault as fault:
                 _log.warning("%s: cannot look at the cluster: %s", self.cluster, fault)
                 await self._clock.sleep(back_off)
@@ -291,13 +291,13 @@ class Agent:
                 try:
                     await parts.hub.write_report(report)
                 except (ApiError, OSError) as fault:
-                    reports.unwritten(report)
+                    reports.mark_unsure(report)
                     parts.teller.to_report.mark()
                     _log.warning("%s: cannot report: %s", self.cluster, fault)
                     await self._clock.sleep(back_off)
                     back_off = min(2 * back_off, _BACK_OFF_SECONDS_MAX)
                     break
-                reports.written(report)
+                reports.confirm(report)
                 back_off = _BACK_OFF_SECONDS
             # When writes are slow, write less often: more changes then share a report.
             took = min(self._clock.now() - began, _REPORT_SECONDS_MOST)

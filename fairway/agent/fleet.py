@@ -121,11 +121,11 @@ class Agents:
         agent = self._make(cluster, self._settings)
         if agent is not None:
             task = asyncio.ensure_future(agent.run())
-            task.add_done_callback(lambda _: self._ended(name))
+            task.add_done_callback(lambda _: self._restart(name))
             self._running[name] = _Running(made_from=_made_from(cluster), agent=agent, task=task)
         return None
 
-    def _ended(self, name: str) -> None:
+    def _restart(self, name: str) -> None:
         """Restarts an agent that ended by itself, after a delay."""
         if name in self._running:
             self._loop.mark_at(name, self._clock.now() + _AGAIN_SECONDS)

@@ -76,7 +76,7 @@ class Hub:
         """When the hub will have been silent for `seconds`, if it does not answer before."""
         return self._clock.now() + seconds - self.silent_seconds()
 
-    async def _heard(self, call: Awaitable[T]) -> T:
+    async def _call(self, call: Awaitable[T]) -> T:
         answer = await call
         self._hear()
         return answer
@@ -96,7 +96,7 @@ class Hub:
         try:
             word = {"metadata": _NOT_CUT_OFF} if self._may_be_cut_off else {}
             patch = Patch(type="merge", body={**word, "spec": spec})
-            await self._heard(
+            await self._call(
                 self.store.patch(
                     LEASES, AGENT_LEASE, patch, namespace=self.namespace, write=self._write
                 )
@@ -119,7 +119,7 @@ class Hub:
         self._may_be_cut_off = True
         patch = Patch(type="merge", body={"metadata": {"annotations": {CUT_OFF: "true"}}})
         try:
-            await self._heard(
+            await self._call(
                 self.store.patch(
                     LEASES, AGENT_LEASE, patch, namespace=self.namespace, write=self._write
                 )
@@ -132,17 +132,17 @@ class Hub:
     async def _create(self, kind: ResourceKey, body: JsonObject) -> Stored:
         """Creates an object in the cluster's namespace, and the namespace if it is missing."""
         try:
-            return await self._heard(
+            return await self._call(
                 self.store.create(kind, body, namespace=self.namespace, write=self._write)
             )
         except NotFound:
-            stored = await self._heard(self.store.get(CLUSTERS, self.cluster))
+            stored = await self._call(self.store.get(CLUSTERS, self.cluster))
             # When the cluster is deleted, its namespace and everything in it go as well.
             owner = owner_of(stored.object())
             namespace = {"metadata": {"name": self.namespace, "ownerReferences": [owner]}}
             with suppress(AlreadyExists):  # a concurrent call of this agent was faster
-                await self._heard(self.store.create(NAMESPACES, namespace, write=self._write))
-        return await self._heard(
+                await self._call(self.store.create(NAMESPACES, namespace, write=self._write))
+        return await self._call(
             self.store.create(kind, body, namespace=self.namespace, write=self._write)
         )
 
@@ -198,7 +198,7 @@ class Hub:
         for is_difference in (False, True):
             name = report_name(self.cluster, chunk, is_difference=is_difference)
             try:
-                stored = await self._heard(self.store.get(REPORTS, name))
+                stored = await self._call(self.store.get(REPORTS, name))
             except (NotFound, Forbidden):  # beyond the names that the agent may read, none exist
                 continue
             is_there = True
@@ -214,7 +214,7 @@ class Hub:
             type="json", body=[{"op": "add", "path": "/status", "value": to_plain(status)}]
         )
         try:
-            await self._heard(
+            await self._call(
                 self.store.patch(
                     WORKS,
                     name,
@@ -231,7 +231,7 @@ class Hub:
         """Changes the fields of the cluster's status that the agent owns."""
         patch = Patch(type="merge", body={"status": status})
         try:
-            await self._heard(
+            await self._call(
                 self.store.patch(
                     CLUSTERS, self.cluster, patch, subresource="status", write=self._write
                 )

@@ -118,12 +118,12 @@ class Reports:
                 return self._difference(number, chunk, now) or self._whole(number, chunk, now)
         return None
 
-    def written(self, report: ClusterReport) -> None:
+    def confirm(self, report: ClusterReport) -> None:
         """Records that a report is on the hub."""
         if report.spec.since_sequence is None and report.spec.chunks == len(self._chunks):
             self._chunks[report.spec.chunk].whole = report
 
-    def unwritten(self, report: ClusterReport) -> None:
+    def mark_unsure(self, report: ClusterReport) -> None:
         """Marks a chunk to be reported whole: its report may or may not be on the hub."""
         if report.spec.chunk < len(self._chunks):
             chunk = self._chunks[report.spec.chunk]

@@ -130,7 +130,7 @@ class Teller:
                 self.to_report.mark()
         return ended
 
-    def ending(self, name: str) -> WorkState | None:
+    def final_state(self, name: str) -> WorkState | None:
         """How a work has ended, if it has ended and that is not remembered yet."""
         kept = self._memory.works.get(name)
         if kept is None or kept.ended is not None:

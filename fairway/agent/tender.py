@@ -86,7 +86,7 @@ class Tender:
         kept = self._memory.works.get(name)
         if kept is None:
             return await self._tend_unknown(name)
-        state = self._teller.ending(name)
+        state = self._teller.final_state(name)
         if state is not None:
             await self._memory.end(name, state)
             kept = self._memory.works[name]

@@ -267,7 +267,7 @@ def _follow(store: Store, kinds: LiveKinds, clock: Clock) -> Mirror:
             rules.pop(name, None)
         else:
             rules[name] = decode(stored.raw, KindRule)
-        kinds.use(built_in().adding(kinds_of(list(rules.values())).kinds))
+        kinds.use(built_in().plus(kinds_of(list(rules.values())).kinds))
 
     mirror.followers.append(follow)
     return mirror

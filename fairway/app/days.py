@@ -130,7 +130,7 @@ class _Stage:
         events = sorted(self.day.events, key=lambda event: event.at)
         batch = sorted(self.day.batch, key=lambda pair: pair[0])
         releases = sorted(self.day.releases, key=lambda release: release.at)
-        asked = self.day.wanted(0.0)
+        asked = self.day.replicas_at(0.0)
         for number in range(int(hours * HOUR / self.every_seconds)):
             seconds = number * self.every_seconds
             hour = seconds / HOUR
@@ -145,8 +145,8 @@ class _Stage:
             releases = releases[len(released) :]
             for release in released:
                 await self._release(release.image)
-            if seconds % _SCALE_SECONDS == 0 and self.day.wanted(hour) != asked:
-                asked = self.day.wanted(hour)
+            if seconds % _SCALE_SECONDS == 0 and self.day.replicas_at(hour) != asked:
+                asked = self.day.replicas_at(hour)
                 await self._scale(asked)
             await self.time.sleep(self.every_seconds)
             says = (

@@ -30,7 +30,7 @@ class Room:
     def free(self) -> int:
         return max(0, self.total - self.used)
 
-    def shown(self, nanos: int) -> str:
+    def show(self, nanos: int) -> str:
         return str(Quantity(nanos, family_of(self.resource)))
 
 

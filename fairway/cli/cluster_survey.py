@@ -63,7 +63,7 @@ async def look(access: Access) -> Found:
 
 def known_kinds() -> list[tuple[str, str]]:
     """The kinds that works may contain, whatever a cluster serves."""
-    named = [(*version.rpartition("/")[::2], kind) for version, kind in built_in().known()]
+    named = [(*version.rpartition("/")[::2], kind) for version, kind in built_in().names()]
     several = [(group, kind) for group, _, kind in named] + sorted(permitted.HARMLESS)
     return sorted({(group, resource_of("v1", kind).plural) for group, kind in several})
 

@@ -22,7 +22,7 @@ from fairway.schema import jsonpath
 class Goal(Protocol):
     """Something that may be true of an object; None means there is no such object."""
 
-    def reached(self, obj: Object | None) -> bool: ...
+    def is_reached(self, obj: Object | None) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Gone:
 
     uid: str = ""
 
-    def reached(self, obj: Object | None) -> bool:
+    def is_reached(self, obj: Object | None) -> bool:
         return obj is None or bool(self.uid and obj["metadata"].get("uid") != self.uid)
 
 
@@ -39,7 +39,7 @@ class Gone:
 class Exists:
     """The object exists."""
 
-    def reached(self, obj: Object | None) -> bool:
+    def is_reached(self, obj: Object | None) -> bool:
         return obj is not None
 
 
@@ -50,7 +50,7 @@ class HasCondition:
     type: str
     value: str = "True"
 
-    def reached(self, obj: Object | None) -> bool:
+    def is_reached(self, obj: Object | None) -> bool:
         if obj is None:
             raise Vanished
         status = obj.get("status") or {}
@@ -70,7 +70,7 @@ class HasValue:
     path: str
     value: str | None = None
 
-    def reached(self, obj: Object | None) -> bool:
+    def is_reached(self, obj: Object | None) -> bool:
         if obj is None:
             raise Vanished
         try:
@@ -98,7 +98,7 @@ async def _wait(client: AsyncClient, target: Target, goal: Goal, seconds: float 
             obj = await client.get(target.served, target.name, namespace=target.namespace)
         except NotFound:
             obj = None
-        if not goal.reached(obj):
+        if not goal.is_reached(obj):
             raise TimeoutError
         return
     async with asyncio.timeout(seconds):
@@ -116,5 +116,5 @@ async def _watch(client: AsyncClient, target: Target, goal: Goal) -> None:
             else:
                 present = None if event.type == "DELETED" else event.object
             # Until the list is complete, absence means nothing yet.
-            if (is_listed or present is not None) and goal.reached(present):
+            if (is_listed or present is not None) and goal.is_reached(present):
                 return

@@ -119,7 +119,7 @@ def _lines(
 def _fields(
     document: Document, schema: Object, indent: int, recursive: bool, seen: frozenset[str]
 ) -> Iterator[Text | str]:
-    required = set(document.required(schema))
+    required = set(document.required_fields(schema))
     for name, field in sorted(document.fields(schema).items()):
         kind = document.type_name(field)
         yield Text.assemble(

@@ -30,7 +30,7 @@ EXAMPLES = """
 class _Started:
     """A program has started, so there may be output."""
 
-    def reached(self, obj: Object | None) -> bool:
+    def is_reached(self, obj: Object | None) -> bool:
         if obj is None:
             raise Vanished
         return workloads.phase_of(obj) in workloads.STARTED

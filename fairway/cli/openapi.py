@@ -52,7 +52,7 @@ class Document:
         properties: dict[str, Object] = inner["properties"]
         return properties
 
-    def required(self, schema: Object) -> Sequence[str]:
+    def required_fields(self, schema: Object) -> Sequence[str]:
         inner = self.resolve(schema)
         while "properties" not in inner:
             nested: Any = inner.get("items") or inner.get("additionalProperties")

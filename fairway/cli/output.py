@@ -117,7 +117,7 @@ async def _names(source: Source, cluster: str) -> list[str]:
         manifest = other.get("object") or {}
         kind = kinds.of(manifest)
         if kind is not None:
-            names += [pod.name for pod in kind.pods(kind.released(manifest))]
+            names += [pod.name for pod in kind.pods(kind.release(manifest))]
     return names
 
 

@@ -55,7 +55,7 @@ def known_kinds(session: Session) -> Kinds:
         rules = session.client.kind(KindRule).list()
     except (ApiError, UnknownKind):
         return kinds
-    return kinds.adding(kinds_of(rules).kinds) if rules else kinds
+    return kinds.plus(kinds_of(rules).kinds) if rules else kinds
 
 
 def submit(session: Session, objects: Sequence[Object], wish: Wish) -> list[Submitted]:

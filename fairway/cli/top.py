@@ -165,8 +165,8 @@ def _state(cluster: Cluster) -> str:
 
 def _room(room: Room) -> list[str]:
     amounts = (room.total, room.used, room.free)
-    to_come = room.shown(room.to_come) if room.to_come else ""
-    shown = [room.shown(amount) for amount in amounts]
+    to_come = room.show(room.to_come) if room.to_come else ""
+    shown = [room.show(amount) for amount in amounts]
     return [room.flavor, room.resource, str(room.nodes), *shown, to_come]
 
 
@@ -251,10 +251,10 @@ def _plain_cluster(cluster: Cluster, rooms: Sequence[Room]) -> Object:
                 "flavor": room.flavor,
                 "resource": room.resource,
                 "nodes": room.nodes,
-                "total": room.shown(room.total),
-                "used": room.shown(room.used),
-                "free": room.shown(room.free),
-                "toCome": room.shown(room.to_come),
+                "total": room.show(room.total),
+                "used": room.show(room.used),
+                "free": room.show(room.free),
+                "toCome": room.show(room.to_come),
             }
             for room in mine
         ],

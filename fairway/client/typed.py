@@ -45,10 +45,12 @@ class TypedCalls(Generic[T]):
         }
 
     async def get(self, name: str, *, namespace: str | None = None) -> T:
-        return self._decode(await self._client.get(await self._served(), name, namespace=namespace))
+        return self._decode(
+            await self._client.get(await self._find_kind(), name, namespace=namespace)
+        )
 
     async def list(self, *, scope: Scope = Scope()) -> list[T]:  # noqa: B008 - Scope is frozen
-        listing = await self._client.list(await self._served(), scope=scope)
+        listing = await self._client.list(await self._find_kind(), scope=scope)
         return [self._decode(item) for item in listing.items]
 
     async def watch(
@@ -56,7 +58,7 @@ class TypedCalls(Generic[T]):
         *,
         scope: Scope = Scope(),  # noqa: B008 - Scope is frozen
     ) -> AsyncGenerator[TypedEvent[T], None]:
-        events = self._client.watch(await self._served(), scope=scope)
+        events = self._client.watch(await self._find_kind(), scope=scope)
         try:
             async for event in events:
                 yield self._event(event)
@@ -77,9 +79,9 @@ class TypedCalls(Generic[T]):
         return self._decode(written)
 
     async def delete(self, name: str, *, namespace: str | None = None) -> None:
-        await self._client.delete(await self._served(), name, namespace=namespace)
+        await self._client.delete(await self._find_kind(), name, namespace=namespace)
 
-    async def _served(self) -> Served:
+    async def _find_kind(self) -> Served:
         return await self._client.discovery.of(self._identity)
 
     def _event(self, event: Event) -> TypedEvent[T]:

@@ -57,7 +57,7 @@ class Breakers:
     expected: int = 0  # the same, with nodes requested since
     expected_until: float = 0.0  # by then those nodes have come, are on their way, or failed
 
-    def counted(
+    def count(
         self, name: Name, now: float, *, count: int = 1, price: Quantity | None = None
     ) -> Breakers:
         """A copy with more counted; for `Price`, `price` is the hourly price of the new nodes."""
@@ -92,7 +92,7 @@ class Breakers:
             return max(self.standing, self.expected if now < self.expected_until else 0)
         return self.of(name).past_hour(now)
 
-    def left(self, name: Name, limits: Limits, now: float) -> int | None:
+    def allowance(self, name: Name, limits: Limits, now: float) -> int | None:
         """How much more may be done, in whole units; None: no limit."""
         most = _limit(name, limits)
         if most is None:
@@ -167,7 +167,7 @@ def restore(statuses: tuple[BreakerStatus, ...], now: float) -> Breakers:
     for status in statuses:
         counter = Counter(open_since=status.open_since.timestamp() if status.open_since else None)
         if status.name == "Price":
-            breakers = breakers.counted("Price", now, price=status.past_hour)
+            breakers = breakers.count("Price", now, price=status.past_hour)
         else:
             counter = counter.add(status.past_hour.nanos, now)
         breakers = breakers._with(status.name, counter)

@@ -59,7 +59,7 @@ class KindRules:
             else:
                 self._specs[name] = spec
             self._loaded = kinds_of(self._cache.all(KindRule))
-            self._kinds.use(built_in().adding(self._loaded.kinds))
+            self._kinds.use(built_in().plus(self._loaded.kinds))
         if stored is not None:
             self._loop.mark(name)
 

@@ -96,7 +96,7 @@ class Natives:
                 await self._served.wait()
 
     def _followable(self) -> Iterator[tuple[str, str]]:
-        yield from (pair for pair in self._kinds.known() if pair[0] in _BUILT_IN)
+        yield from (pair for pair in self._kinds.names() if pair[0] in _BUILT_IN)
         for _, stored in self._definitions.items():
             yield from self._defined_kinds(stored.object())
 
@@ -113,7 +113,7 @@ class Natives:
             if version.get("served")
         }
         kind = spec["names"]["kind"]
-        known = [pair for pair in self._kinds.known() if pair[1] == kind and pair[0] in versions]
+        known = [pair for pair in self._kinds.names() if pair[1] == kind and pair[0] in versions]
         return known[:1]  # the same objects are served in every version
 
     def _mirror(self, kind: tuple[str, str]) -> Mirror:
@@ -299,7 +299,7 @@ class Natives:
         statuses = self._statuses(workload)
         if not statuses:
             return
-        status = kind.merged(body, statuses)
+        status = kind.merge(body, statuses)
         if isinstance(kind, Job):
             has_failed = workload.status.phase == "Failed"
             before = body.get("status") or {}

@@ -21,13 +21,13 @@ class SharedState:
 
     def count(self, name: Name, count: int = 1) -> None:
         if count:
-            self.breakers = self.breakers.counted(name, self._clock.now(), count=count)
+            self.breakers = self.breakers.count(name, self._clock.now(), count=count)
 
     def spend(self, name: Name, nanos: int) -> None:
         """Counts an amount, such as a price, in billionths."""
         if nanos:
             now = self._clock.now()
-            self.breakers = self.breakers.counted(name, now, price=Quantity(nanos))
+            self.breakers = self.breakers.count(name, now, price=Quantity(nanos))
 
     def is_open(self, name: Name, fleet: FleetSpec) -> bool:
         return self.breakers.is_open(name, fleet.breakers, self._clock.now())

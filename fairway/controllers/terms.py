@@ -218,7 +218,7 @@ class Terms:
             )
         except AlreadyExists:
             return False
-        self._won(stored.object(), term, started)
+        self._win(stored.object(), term, started)
         return True
 
     async def _write(self, term: int) -> None:
@@ -233,9 +233,9 @@ class Terms:
         except (Conflict, NotFound) as fault:
             self.resign()
             raise NotLeader from fault
-        self._won(stored.object(), term, started)
+        self._win(stored.object(), term, started)
 
-    def _won(self, lease: JsonObject, term: int, started: float) -> None:
+    def _win(self, lease: JsonObject, term: int, started: float) -> None:
         self._lease, self.term, self._seen_at = lease, term, started
         self._led_until = started + self._settings.duration_seconds * _BELIEVED
 

@@ -47,7 +47,7 @@ class _Chunk:
     changes: _Spec | None = None
     states: dict[str, WorkState] = field(default_factory=dict)
 
-    def joined(self) -> dict[str, WorkState]:
+    def join(self) -> dict[str, WorkState]:
         if self.whole is None:
             return {}
         states = {state.work: state for state in self.whole.states}
@@ -106,7 +106,7 @@ class States:
             chunk.whole = spec
         else:
             chunk.changes = spec
-        before, chunk.states = chunk.states, chunk.joined()
+        before, chunk.states = chunk.states, chunk.join()
         for work, state in chunk.states.items():
             if before.pop(work, None) != state:
                 self._states.setdefault(work, {})[cluster] = state

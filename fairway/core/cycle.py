@@ -46,7 +46,7 @@ class Cursor:
     homeward: Homeward | None = None  # services away from home; None: nothing is remembered
     is_done: bool = False
 
-    def woken(self, keys: Iterable[str]) -> Cursor:
+    def wake(self, keys: Iterable[str]) -> Cursor:
         """A cursor that continues with these workloads only."""
         return Cursor(
             set_aside=self.set_aside,
@@ -134,7 +134,7 @@ class _Line:
     def tell(self, workload: Workload, verdict: Outcome) -> None:
         """Records an outcome, and offers the next workload of the queue."""
         self.seen.add(workload.key)
-        self.steps.extend(map(self._awaiting, verdict.steps))
+        self.steps.extend(map(self._await_victims, verdict.steps))
         if verdict.is_decided:
             self.planning.reservations.drop(workload)
             if workload.held is None:
@@ -158,11 +158,11 @@ class _Line:
                     self.blocked[workload.queue] = workload.key
         self._offer_next(workload.queue)
 
-    def _awaiting(self, step: Step) -> Step:
+    def _await_victims(self, step: Step) -> Step:
         """An admission waits for the victims whose quota or nodes it takes."""
         if not isinstance(step, Admit):
             return step
-        return replace(step, waits_for=self.planning.leaving.awaited())
+        return replace(step, waits_for=self.planning.leaving.victims())
 
     def _wait(self, workload: Workload, reasons: Sequence[Reason]) -> None:
         self.seen.add(workload.key)
@@ -226,7 +226,7 @@ def plan(
             now=snapshot.now,
             steps=tuple(line.steps),
             waiting=tuple(sorted(line.waiting, key=attrgetter("workload"))),
-            reservations=planning.reservations.listed(),
+            reservations=planning.reservations.entries(),
             choices=tuple(choice.render() for choice in choices(planning)) if is_done else (),
             warnings=warnings(planning) if is_done else (),
         )
@@ -259,7 +259,7 @@ def _is_open(planning: PlanningRound, queue: str) -> bool:
         known is not None
         and not known.is_held
         and planning.ledger.tree.is_usable(queue)
-        and not planning.claims.limiting(queue)
+        and not planning.claims.limiting_queues(queue)
     )
 
 

@@ -263,7 +263,7 @@ class Leaving:
         needs = {pair: amount for pair, amount in usage.items() if amount > 0}
         self._awaited.update(dict.fromkeys(self._whose_quota(ledger, queue, needs)))
 
-    def awaited(self) -> tuple[str, ...]:
+    def victims(self) -> tuple[str, ...]:
         """The victims that the current workload must wait for."""
         result = dict(self._awaited)
         for key in self._awaited:

@@ -95,7 +95,7 @@ class Ledger:
     def release(self, queue: str, usage: Usage) -> None:
         self.charge(queue, {key: -amount for key, amount in usage.items()})
 
-    def used(self, queue: str) -> Mapping[FlavorResource, int]:
+    def usage(self, queue: str) -> Mapping[FlavorResource, int]:
         return self.tree.usage(queue)
 
     # Nodes.

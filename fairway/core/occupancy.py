@@ -272,7 +272,7 @@ class Occupancy:
         Both are charged meanwhile, so that no other workload takes the rest of such a node: the
         pods need it beside what is about to be free.
         """
-        leaving = self._leaving()
+        leaving = self._leaving_seats()
         if not leaving:
             return None
         with self._ledger.trial():
@@ -281,7 +281,7 @@ class Occupancy:
             result = self._found_for(placed)
         return result if _is_whole(placed, result) else None
 
-    def _leaving(self) -> list[Seat]:
+    def _leaving_seats(self) -> list[Seat]:
         return [seat for seats in self._seats.values() for seat in seats if seat.leaves]
 
     def _go(self, seat: Seat, assumed: Packing) -> None:
@@ -315,7 +315,7 @@ class Occupancy:
     def _packed_after(self, seats: Sequence[Seat]) -> dict[tuple[float, str, int], Packing] | None:
         """As `_packed_in`, as if leaving seats were gone; their nodes are charged meanwhile."""
         result: dict[tuple[float, str, int], Packing] = {}
-        leaving = self._leaving()
+        leaving = self._leaving_seats()
         if not leaving:
             return None
         with self._ledger.trial():

@@ -212,7 +212,7 @@ class PlanningRound:
 
     # Ranking.
 
-    def ranked(
+    def rank(
         self, names: Sequence[str], workload: Workload, policy: Policy
     ) -> Sequence[ranking.Ranked]:
         """Clusters, the best first."""

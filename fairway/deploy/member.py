@@ -31,7 +31,7 @@ def objects(namespace: str, *, may_act: bool) -> list[JsonObject]:
 
 def _kinds() -> list[tuple[str, str]]:
     """The kinds that works may contain, as groups and plurals."""
-    running = (resource_of(*pair) for pair in built_in().known())
+    running = (resource_of(*pair) for pair in built_in().names())
     beside = (resource_of(f"{group}/v1", kind) for group, kind in HARMLESS)
     return sorted(
         {(resource_key.group, resource_key.plural) for resource_key in (*running, *beside)}

@@ -58,7 +58,7 @@ def _our_kinds() -> list[JsonObject]:
 def _native_kinds() -> list[JsonObject]:
     """Reads native objects that are workloads, and updates their status."""
     by_group: dict[str, set[str]] = {}
-    for api_version, kind in built_in().known():
+    for api_version, kind in built_in().names():
         resource_key = resource_of(api_version, kind)
         by_group.setdefault(resource_key.group, set()).add(resource_key.plural)
     rules = []

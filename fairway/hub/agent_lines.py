@@ -167,7 +167,7 @@ class Reaching:
             details={},
         )
 
-    async def remembered(self, ask: Ask) -> bytes | None:
+    async def ask_leader(self, ask: Ask) -> bytes | None:
         """What the leading replica remembers; None: no other replica says that it leads."""
         if self._replicas is None:
             return None
@@ -293,7 +293,7 @@ async def _talk_on(line: Line, ask: Ask) -> Talk:
     talk = await line.open(ask)
     try:
         async with asyncio.timeout(_BEGIN_SECONDS):
-            await talk.begun()
+            await talk.wait_until_begun()
     except BaseException:
         await talk.close()
         raise

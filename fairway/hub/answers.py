@@ -36,7 +36,7 @@ class HubAnswers:
     async def decisions(self, workload: str, most: int) -> list[JsonObject]:
         """Recent decisions, from the replica that leads."""
         if not self._plane.terms.is_leader:
-            remembered = await self._reaching.remembered(
+            remembered = await self._reaching.ask_leader(
                 Ask(kind=DECISIONS, work=workload, most=most)
             )
             if remembered is not None:

@@ -69,7 +69,7 @@ class FileSink:
         self._written = 0
         self._most = self._segment_bytes
 
-    def fed(self) -> None:
+    def end_feed(self) -> None:
         """Raises the segment's limit to several times what it began with, however large the fleet.
 
         Each new segment begins with all objects again.
@@ -123,8 +123,8 @@ class BackgroundSink:
     def begin(self) -> None:
         self._thread.submit(self._begin).result()
 
-    def fed(self) -> None:
-        self._hand_over(self._sink.fed)
+    def end_feed(self) -> None:
+        self._hand_over(self._sink.end_feed)
 
     def write(self, entry: bytes) -> None:
         self._hand_over(lambda: self._sink.write(entry))

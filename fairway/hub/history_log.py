@@ -64,7 +64,7 @@ class HistoryFile:
         except OSError:
             self._sink.discard()
             raise
-        self._sink.fed()
+        self._sink.end_feed()
 
     def _write(self, line: bytes) -> None:
         if not self._is_broken:  # lines after a gap are useless

@@ -72,7 +72,7 @@ class ReplicaAddress:
     port: int = 0  # any free one
     shown: str = ""  # the address for others; empty: the one above, or this machine's name
 
-    def told(self, port: int) -> str:
+    def url(self, port: int) -> str:
         here = socket.gethostname() if self.address in _ANYWHERE else self.address
         host = self.shown or here
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -277,7 +277,7 @@ async def among_replicas(
             await clock.sleep(_RENEWAL_SECONDS)
             certificates.reload(tls, make())
 
-    tasks = [asyncio.ensure_future(task) for task in (replicas.tell(place.told(port)), renew())]
+    tasks = [asyncio.ensure_future(task) for task in (replicas.tell(place.url(port)), renew())]
     try:
         yield replicas
     finally:

@@ -22,7 +22,7 @@ class SpanFile:
         self._count = 0
         self._broken = b""  # a truncated line at the end of the file
 
-    def kept(self) -> Iterable[bytes]:
+    def read(self) -> Iterable[bytes]:
         """The last lines; a truncated line is left out."""
         if not self._path.exists():
             return []
@@ -49,7 +49,7 @@ class SpanFile:
 
     def _shorten(self) -> None:
         self.close()
-        lines = list(self.kept())
+        lines = list(self.read())
         written = self._path.with_suffix(".new")
         written.touch(mode=0o600)
         written.write_bytes(b"".join(line + b"\n" for line in lines))

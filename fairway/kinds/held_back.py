@@ -138,7 +138,7 @@ class Group:
 def groups(kinds: KnownKinds) -> Sequence[Group]:
     """All kinds grouped by their means; kinds that need a Workload come last."""
     result: dict[Means, list[tuple[str, str]]] = {}
-    for api_version, name in kinds.known():
+    for api_version, name in kinds.names():
         kind = kinds.of({"apiVersion": api_version, "kind": name})
         if kind is not None:
             result.setdefault(means_of(kind), []).append((api_version, name))

@@ -109,11 +109,11 @@ class Kind(Protocol):
         """Whether its own controller makes no pods, as the manifest is written."""
         ...
 
-    def held(self, manifest: JsonObject) -> JsonObject:
+    def hold(self, manifest: JsonObject) -> JsonObject:
         """The manifest such that its own controller makes no pods; unchanged if it has no way."""
         ...
 
-    def released(self, manifest: JsonObject) -> JsonObject:
+    def release(self, manifest: JsonObject) -> JsonObject:
         """The manifest, no longer suspended, so that its pods are made."""
         ...
 
@@ -138,7 +138,7 @@ class Kind(Protocol):
         """What an object's status says."""
         ...
 
-    def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
+    def merge(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         """The statuses from several clusters merged into one, for the object on the hub."""
         ...
 

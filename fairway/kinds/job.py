@@ -68,10 +68,10 @@ class Job:
     def is_held(self, manifest: JsonObject) -> bool:
         return child(manifest, "spec").get("suspend") is True
 
-    def held(self, manifest: JsonObject) -> JsonObject:
+    def hold(self, manifest: JsonObject) -> JsonObject:
         return with_value(manifest, ("spec", "suspend"), to=True)
 
-    def released(self, manifest: JsonObject) -> JsonObject:
+    def release(self, manifest: JsonObject) -> JsonObject:
         return with_value(manifest, ("spec", "suspend"), to=False)
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
@@ -83,7 +83,7 @@ class Job:
     def read(self, body: JsonObject) -> Observed:
         return job_status.read(body)
 
-    def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
+    def merge(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         return job_status.merge_statuses(statuses)
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:

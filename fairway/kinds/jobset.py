@@ -91,10 +91,10 @@ class JobSet:
     def is_held(self, manifest: JsonObject) -> bool:
         return child(manifest, "spec").get("suspend") is True
 
-    def held(self, manifest: JsonObject) -> JsonObject:
+    def hold(self, manifest: JsonObject) -> JsonObject:
         return with_value(manifest, ("spec", "suspend"), to=True)
 
-    def released(self, manifest: JsonObject) -> JsonObject:
+    def release(self, manifest: JsonObject) -> JsonObject:
         return with_value(manifest, ("spec", "suspend"), to=False)
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
@@ -115,7 +115,7 @@ class JobSet:
     def read(self, body: JsonObject) -> Observed:
         return _read(body)
 
-    def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
+    def merge(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         return _merge(statuses)
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:

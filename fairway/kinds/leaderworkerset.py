@@ -121,7 +121,7 @@ class LeaderWorkerSet(Replicated):
             is_current=current,
         )
 
-    def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
+    def merge(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         whole = added_up(
             statuses, _COUNTS, {"Available": False, "Progressing": True, "UpdateInProgress": True}
         )

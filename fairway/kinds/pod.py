@@ -61,13 +61,13 @@ class Pod:
     def is_held(self, manifest: JsonObject) -> bool:
         return bool(maps_at(manifest, "spec", "schedulingGates"))
 
-    def held(self, manifest: JsonObject) -> JsonObject:
+    def hold(self, manifest: JsonObject) -> JsonObject:
         gates = maps_at(manifest, "spec", "schedulingGates")
         if any(gate.get("name") == GATE for gate in gates):
             return manifest
         return with_value(manifest, ("spec", "schedulingGates"), [*gates, {"name": GATE}])
 
-    def released(self, manifest: JsonObject) -> JsonObject:
+    def release(self, manifest: JsonObject) -> JsonObject:
         """Removes our gate; gates of others stay."""
         gates = maps_at(manifest, "spec", "schedulingGates")
         others = [gate for gate in gates if gate.get("name") != GATE]
@@ -99,7 +99,7 @@ class Pod:
     def read(self, body: JsonObject) -> Observed:
         return _read(body)
 
-    def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
+    def merge(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         """A pod is in one cluster; during a move, the status furthest from success counts."""
         parts = [statuses[key] for key in sorted(statuses)]
         ranked = sorted(parts, key=lambda part: _rank(text(part, "phase", default="Pending")))

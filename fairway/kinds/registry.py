@@ -40,9 +40,9 @@ class Kinds:
     @classmethod
     def of_code(cls, *rules: Kind) -> Kinds:
         """The kinds in code, plus others; a rule replaces the kind in code of the same name."""
-        return cls().adding(CODE).adding(rules)
+        return cls().plus(CODE).plus(rules)
 
-    def adding(self, kinds: Iterable[Kind]) -> Kinds:
+    def plus(self, kinds: Iterable[Kind]) -> Kinds:
         """These and others; a later one of the same name wins."""
         result = dict(self.by_name)
         for kind in kinds:
@@ -53,7 +53,7 @@ class Kinds:
         """The kind of a manifest; None if it is not known, and thus runs nothing."""
         return self.by_name.get((str(manifest.get("apiVersion")), str(manifest.get("kind"))))
 
-    def known(self) -> Sequence[tuple[str, str]]:
+    def names(self) -> Sequence[tuple[str, str]]:
         """All API versions and kinds, in order."""
         return sorted(self.by_name)
 
@@ -94,8 +94,8 @@ class LiveKinds:
     def of(self, manifest: Mapping[str, object]) -> Kind | None:
         return self.now.of(manifest)
 
-    def known(self) -> Sequence[tuple[str, str]]:
-        return self.now.known()
+    def names(self) -> Sequence[tuple[str, str]]:
+        return self.now.names()
 
     def pod_sets(self, manifest: JsonObject, mode: Mode) -> tuple[PodSet, ...]:
         return self.now.pod_sets(manifest, mode)

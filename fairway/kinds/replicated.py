@@ -49,12 +49,12 @@ class Replicated:
     def is_held(self, manifest: JsonObject) -> bool:
         return bool(annotation(manifest, HELD_REPLICAS)) and wanted_replicas(manifest) == 0
 
-    def held(self, manifest: JsonObject) -> JsonObject:
+    def hold(self, manifest: JsonObject) -> JsonObject:
         if self.is_held(manifest):
             return manifest
         return with_value(_remember(manifest, wanted_replicas(manifest)), ("spec", "replicas"), 0)
 
-    def released(self, manifest: JsonObject) -> JsonObject:
+    def release(self, manifest: JsonObject) -> JsonObject:
         if not self.is_held(manifest):
             return manifest
         released = with_value(manifest, ("spec", "replicas"), self.replicas(manifest))

@@ -82,7 +82,7 @@ class StatefulSet(Replicated):
             is_current=current,
         )
 
-    def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
+    def merge(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         whole = added_up(statuses, _COUNTS, {})
         if len(statuses) < 2:
             return whole

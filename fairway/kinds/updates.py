@@ -54,7 +54,7 @@ def mark_of(manifests: Sequence[JsonObject], kinds: KnownKinds) -> str:
     if plain:
         first, kind = plain[0], kinds.of(plain[0])
         if kind is not None:
-            first = kind.with_counts(kind.released(first), {REPLICAS: 1})
+            first = kind.with_counts(kind.release(first), {REPLICAS: 1})
         for field in _PACE.get(_kind_of(first), ()):
             first = without(first, "spec", field)
         plain[0] = {key: value for key, value in first.items() if key != "metadata"}

@@ -127,10 +127,10 @@ class VolcanoJob:
     def is_held(self, manifest: JsonObject) -> bool:
         return False
 
-    def held(self, manifest: JsonObject) -> JsonObject:
+    def hold(self, manifest: JsonObject) -> JsonObject:
         return manifest
 
-    def released(self, manifest: JsonObject) -> JsonObject:
+    def release(self, manifest: JsonObject) -> JsonObject:
         return manifest
 
     def pods(self, manifest: JsonObject) -> Sequence[Pod]:
@@ -160,7 +160,7 @@ class VolcanoJob:
             progress=f"{running} running, {succeeded}/{total} succeeded",
         )
 
-    def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
+    def merge(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         return _merge(statuses)
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:

@@ -29,19 +29,19 @@ class Patience:
             return None
         asked = answer.retry_after_seconds
         if answer.status == 429 or (answer.status >= 500 and asked is not None):
-            wait = self._doubling(tries) if asked is None else max(asked, self._doubling(tries))
+            wait = self._double(tries) if asked is None else max(asked, self._double(tries))
             return min(wait, self.wait_seconds_most)
         if answer.status >= 500 and is_repeatable(request):
-            return self._doubling(tries)
+            return self._double(tries)
         return None
 
     def after_failure(self, request: Request, tries: int, *, is_refused: bool) -> float | None:
         """The same after a connection broke, or was refused, in which case nothing was sent."""
         if tries >= self.tries_most or not (is_refused or is_repeatable(request)):
             return None
-        return self._doubling(tries)
+        return self._double(tries)
 
-    def _doubling(self, tries: int) -> float:
+    def _double(self, tries: int) -> float:
         return spread(min(_FIRST_SECONDS * 2.0**tries, self.wait_seconds_most))
 
 

@@ -42,7 +42,7 @@ class Catalogue:
                 return resource
         return None
 
-    def storing(self, group: str, plural: str) -> Resource | None:
+    def stored_version(self, group: str, plural: str) -> Resource | None:
         """The version in which objects of a kind are stored, if it is served."""
         versions = [
             resource

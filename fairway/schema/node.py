@@ -125,13 +125,13 @@ class Parser:
     def parse(self, schema: Mapping[str, Any]) -> Node:
         reference = _reference(schema)
         if reference:
-            target = self.named(reference)
+            target = self.definition(reference)
             return _with_siblings(target, schema)
         node = Node()
         self._fill(node, schema)
         return node
 
-    def named(self, name: str) -> Node:
+    def definition(self, name: str) -> Node:
         """The Node of a definition."""
         node = self._parsed.get(name)
         if node is None:

@@ -151,13 +151,13 @@ class Api:
         scheme, _, token = given.partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         within = self.signing_in.open_token(token)
-        identity = await self._known(within or token) if token else None
+        identity = await self._identify(within or token) if token else None
         if identity is None:
             self.metrics.authentication_failed()
             raise Unauthorized("Unauthorized")
         return identity if within is None else read_only.mark_read_only(identity)
 
-    async def _known(self, token: str) -> Identity | None:
+    async def _identify(self, token: str) -> Identity | None:
         """The identity of a token; an unavailable verifier does not stop the next one."""
         identity = self.authenticator.authenticate(token)
         away: Unavailable | None = None

@@ -179,24 +179,24 @@ class Checks:
 
     def _phase(self, name: str, old: _Status, new: _Status) -> None:
         if old.phase != new.phase and new.phase not in _NEXT[old.phase]:
-            self._log.violated(f"{name} went from {old.phase or 'nothing'} to {new.phase}")
+            self._log.report(f"{name} went from {old.phase or 'nothing'} to {new.phase}")
         holds = new.phase in ("Claimed", "Running")
         if holds != (new.claim is not None):
-            self._log.violated(f"{name} is {new.phase} with{'' if new.claim else 'out'} a claim")
+            self._log.report(f"{name} is {new.phase} with{'' if new.claim else 'out'} a claim")
 
     def _claim(self, workload: CheckedWorkload, old: _Status) -> None:
         claim, name = workload.status.claim, workload.metadata.name
         if claim is None:
             return
         if claim.term > self._term:
-            self._log.violated(f"{name} is claimed in term {claim.term}, which is yet to come")
+            self._log.report(f"{name} is claimed in term {claim.term}, which is yet to come")
         known = self._attempts.get(workload.metadata.uid, 0)
         is_new = old.claim is None
         if claim.attempt < known or (is_new and claim.attempt == known):
-            self._log.violated(f"{name} is claimed as attempt {claim.attempt} after {known}")
+            self._log.report(f"{name} is claimed as attempt {claim.attempt} after {known}")
         self._attempts[workload.metadata.uid] = max(known, claim.attempt)
         if is_new and old.releasing:
-            self._log.violated(f"{name} is claimed while its last attempt still ends")
+            self._log.report(f"{name} is claimed while its last attempt still ends")
         self._wholeness(name, claim)
 
     def _wholeness(self, name: str, claim: _Claim) -> None:
@@ -205,7 +205,7 @@ class Checks:
             return
         count = sum(pods.count for placement in claim.placements for pods in placement.pod_sets)
         if wish.mode == "Gang" and (count != wish.pods or len(claim.placements) != 1):
-            self._log.violated(f"{name} is a gang of {wish.pods} and has {_told_claim(claim)}")
+            self._log.report(f"{name} is a gang of {wish.pods} and has {_told_claim(claim)}")
         if wish.mode == "Independent":
             tasks = [
                 n
@@ -213,16 +213,16 @@ class Checks:
                 for n in ranges.numbers(ranges.parse(placement.tasks))
             ]
             if len(tasks) != len(set(tasks)):
-                self._log.violated(f"{name} has a task in two clusters: {_told_claim(claim)}")
+                self._log.report(f"{name} has a task in two clusters: {_told_claim(claim)}")
 
     def _remove(self, workload: CheckedWorkload) -> None:
         name, status = workload.metadata.name, workload.status
         wish = self._wishes.get(name)
         is_asked = wish is None or wish.is_deleted or wish.uid not in ("", workload.metadata.uid)
         if not is_asked:
-            self._log.violated(f"{name} is gone, and nobody had asked for that")
+            self._log.report(f"{name} is gone, and nobody had asked for that")
         if status.claim is not None:
-            self._log.violated(f"{name} is gone with its claim")
+            self._log.report(f"{name} is gone with its claim")
         self._truth.workload_removed(name, workload.metadata.uid)
 
     def _work_removed(self, change: Change) -> None:
@@ -238,7 +238,7 @@ class Checks:
     def _term_advanced(self, change: Change) -> None:
         term = _term(change)
         if term < self._term:
-            self._log.violated(f"the term went back from {self._term} to {term}")
+            self._log.report(f"the term went back from {self._term} to {term}")
         self._term = max(self._term, term)
 
     # Quota and capacity.
@@ -307,14 +307,14 @@ class Checks:
         for flavor in sorted({place[1] for place in grown}):
             used = sum(many for place, many in total.items() if place[1] == flavor)
             if used > self._most(None, flavor):
-                self._log.violated(
+                self._log.report(
                     f"{name}: all hold {used} of {flavor}, and own {self._most(None, flavor)}"
                 )
         for queue, flavor in sorted({place[:2] for place in grown}):
             used = sum(many for place, many in total.items() if place[:2] == (queue, flavor))
             most = self._most(queue, flavor) + fleet.BORROWING
             if used > most:
-                self._log.violated(f"{name}: {queue} holds {used} of {flavor}, and may have {most}")
+                self._log.report(f"{name}: {queue} holds {used} of {flavor}, and may have {most}")
 
 
 def _term(change: Change) -> int:

@@ -56,9 +56,9 @@ class DriverFace:
         await self._meet("observe", "", None)
         return await self._driver.observe()
 
-    async def changed(self) -> None:
-        await self._driver.changed()
-        await self._gate.passed()
+    async def wait_for_change(self) -> None:
+        await self._driver.wait_for_change()
+        await self._gate.wait()
 
     async def apply(self, work: Work) -> None:
         await self._meet("apply", work.metadata.name, work)
@@ -89,10 +89,10 @@ class DriverFace:
         return await self._driver.usage(work)
 
     async def _meet(self, what: str, name: str, work: Work | None) -> None:
-        await self._gate.passed()
+        await self._gate.wait()
         if self.slow_seconds:
             await self._time.sleep(self._chance.random() * self.slow_seconds)
-            await self._gate.passed()
+            await self._gate.wait()
         if self._chance.random() < self.failing:
             self._log.fault("a driver fails", f"{self._cluster}: {what} {name}")
             raise DriverFault(f"{what} fails")

@@ -39,7 +39,7 @@ class Log:
         if self._keeps_lines:
             self.lines.append(line)
 
-    def violated(self, sentence: str) -> None:
+    def report(self, sentence: str) -> None:
         if sentence not in self.violations:
             self.violations.append(sentence)
             self.note("BROKEN", sentence)

@@ -96,7 +96,7 @@ class Process:
 
     def _end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
-            self._stage.log.violated(f"{self.name} ended by a fault: {task.exception()!r}")
+            self._stage.log.report(f"{self.name} ended by a fault: {task.exception()!r}")
 
     def kill(self) -> None:
         """Makes it ineffective at once; its task ends later."""
@@ -160,7 +160,7 @@ class HubReplica(Process):
 
     def _check(self, planned: Planned, *_: object) -> None:
         for fault in planned.faults or ():
-            self._stage.log.violated(f"{self.name} planned what no plan may do: {fault}")
+            self._stage.log.report(f"{self.name} planned what no plan may do: {fault}")
 
 
 class ClusterAgent(Process):
@@ -198,7 +198,7 @@ class ClusterAgent(Process):
             self.cluster,
             store=face,
             driver=self.driver,
-            memory=_Memory(self._stage.folder / self.cluster, self._kept),
+            memory=_Memory(self._stage.folder / self.cluster, self._keep),
             find_kind=self._stage.kinds.of,
             clock=OwnClock(self._stage.time, skew=self._skew, gate=self.gate),
             settings=self._settings,
@@ -210,7 +210,7 @@ class ClusterAgent(Process):
         assert not self.is_up, "nobody takes the disk of a process that runs"
         shutil.rmtree(self._stage.folder / self.cluster, ignore_errors=True)
 
-    def _kept(self, work: Work, term: int) -> None:
+    def _keep(self, work: Work, term: int) -> None:
         self.on_keep(self.cluster, work, term)
 
     def disturb(self, slow_seconds: float, failing: float) -> None:

@@ -48,13 +48,13 @@ class Rest:
             calm = 0.0 if restless else calm + _LOOK_SECONDS
             if self._time.now() > end or self._log.steps > _STEPS_MOST:
                 for sentence in restless:
-                    self._log.violated(f"at the end {sentence}")
+                    self._log.report(f"at the end {sentence}")
                 return
 
     def look(self) -> None:
         self._truth.look()
 
-    def unfinished(self) -> int:
+    def count_unfinished(self) -> int:
         """How many workloads are not over yet."""
         return sum(
             wish.mode != "Divided"
@@ -80,7 +80,7 @@ class Rest:
                 continue
             if wish.is_deleted and wish.uid in ("", workload.metadata.uid):
                 yield f"{name} is not deleted"
-            yield from self._unfinished(name, wish, workload)
+            yield from self._find_unfinished(name, wish, workload)
             if workload.status.claim is not None:
                 wanted |= {
                     (placement.cluster, work_name(NAMESPACE, name))
@@ -93,12 +93,12 @@ class Rest:
                 is_known = name.partition(".")[2] in self._checks.seen
                 if body["spec"].get("tombstone") or not is_known:
                     yield f"the work {name} of {cluster} is left"
-        for place in self._truth.left():
+        for place in self._truth.leftovers():
             cluster, _, name = place.partition("/")
             if (cluster, name) not in wanted:
                 yield f"{place} runs and nobody asked for it"
 
-    def _unfinished(self, name: str, wish: Wish, workload: CheckedWorkload) -> Iterator[str]:
+    def _find_unfinished(self, name: str, wish: Wish, workload: CheckedWorkload) -> Iterator[str]:
         status = workload.status
         if status.releasing:
             yield f"{name} still leaves {[placement.cluster for placement in status.releasing]}"

@@ -82,7 +82,7 @@ class _Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         cause = record.exc_info[1] if record.exc_info else None
-        self._log.violated(f"{record.getMessage()}{f': {cause!r}' if cause else ''}")
+        self._log.report(f"{record.getMessage()}{f': {cause!r}' if cause else ''}")
 
 
 def simulate(seed: int, *, keeps_lines: bool = False) -> Result:
@@ -126,7 +126,7 @@ def _simulate(seed: int, *, keeps_lines: bool) -> Result:
         simulation = Simulation(seed, time, log, folder)
         phases = run(time, simulation.run())
     except Stuck as fault:
-        log.violated(str(fault))
+        log.report(str(fault))
         phases = {}
     finally:
         logger.removeHandler(complaints)
@@ -218,7 +218,7 @@ class Simulation:
         while self._time.now() < end and not self._log.violations:
             await self._time.sleep(_LOOK_SECONDS)
             rest.look()
-            expected = self._log.steps + _STEPS_EACH * rest.unfinished()
+            expected = self._log.steps + _STEPS_EACH * rest.count_unfinished()
             if expected >= STEPS_LEAST and faults.crashes_after_claim:
                 break
         for task in acting:
@@ -226,7 +226,7 @@ class Simulation:
         await asyncio.gather(*acting, return_exceptions=True)
         for task in acting:
             if not task.cancelled() and task.exception() is not None:
-                self._log.violated(f"the simulation itself failed: {task.exception()!r}")
+                self._log.report(f"the simulation itself failed: {task.exception()!r}")
 
     async def _fleet(self, store: EmbeddedStore, stage: Stage) -> list[ClusterAgent]:
         """Creates the platform team's objects, and an agent for each cluster."""

@@ -113,7 +113,7 @@ class StoreFace:
 
     # Events in flight.
 
-    async def arrived(self, events: list[WatchEvent], last: deque[WatchEvent]) -> list[WatchEvent]:
+    async def deliver(self, events: list[WatchEvent], last: deque[WatchEvent]) -> list[WatchEvent]:
         """Events as the reader gets them: late, or with the last ones repeated."""
         weather = self.weather
         if self.chance.random() < weather.held_up:
@@ -121,7 +121,7 @@ class StoreFace:
             await self._time.sleep(self.chance.random() * weather.held_up_seconds)
         elif self.chance.random() < weather.late:
             await self._time.sleep(self.chance.random() * weather.late_seconds)
-        await self._gate.passed()
+        await self._gate.wait()
         shuffled = list(events)
         last.extend(events)
         if self.chance.random() < weather.repeated:
@@ -256,10 +256,10 @@ class StoreFace:
     async def _travel(self) -> None:
         if self.chance.random() < self.weather.late:
             await self._time.sleep(self.chance.random() * self.weather.late_seconds)
-        await self._gate.passed()
+        await self._gate.wait()
         if self.is_cut:
             await self._time.sleep(_PATIENCE_SECONDS)
-            await self._gate.passed()
+            await self._gate.wait()
             if not self.is_dead:
                 raise Unavailable("the store cannot be reached")
         self.check_alive()
@@ -289,7 +289,7 @@ class FaultyWatch:
     async def batch(self) -> list[WatchEvent]:
         events = [] if self._is_ended else await self._watch.batch()
         if events and not self._is_ended:
-            events = await self._face.arrived(events, self._last)
+            events = await self._face.deliver(events, self._last)
         self._face.check_alive()
         if not self._is_ended:
             return events

@@ -16,7 +16,7 @@ class Gate:
         self._waiting: list[asyncio.Future[None]] = []
         self.is_shut = False
 
-    async def passed(self) -> None:
+    async def wait(self) -> None:
         while self.is_shut:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
@@ -56,4 +56,4 @@ class OwnClock:
 
     async def sleep(self, seconds: float) -> None:
         await self._time.sleep(seconds / (1 + self.drift))
-        await self._gate.passed()
+        await self._gate.wait()

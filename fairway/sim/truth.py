@@ -37,7 +37,7 @@ class Truth:
         # Whether a workload's claim has a placement in a cluster.
         self.is_claimed: Callable[[str, str], bool] = lambda name, cluster: True
         for agent in agents:
-            agent.on_act = self._acted
+            agent.on_act = self._act
             agent.on_keep = self._keep
 
     def pods(self, cluster: str, work: str) -> list[LivePod]:
@@ -70,10 +70,10 @@ class Truth:
             if pods:
                 where.setdefault(self._uids.get((cluster, work), ""), []).append(cluster)
             if len({pod.attempt for pod in pods}) > 1:
-                self._log.violated(f"{name} runs in {cluster} as two attempts at once")
+                self._log.report(f"{name} runs in {cluster} as two attempts at once")
         for clusters in where.values():
             if len(clusters) > 1 and not self._is_excused(wish, clusters):
-                self._log.violated(f"{name} runs in {' and '.join(clusters)} at once")
+                self._log.report(f"{name} runs in {' and '.join(clusters)} at once")
 
     def _is_excused(self, wish: Wish, clusters: Sequence[str]) -> bool:
         if wish.is_duplicate_allowed:
@@ -91,12 +91,12 @@ class Truth:
 
     # What agents do.
 
-    def _acted(self, cluster: str, what: str, name: str, work: Work | None) -> None:
+    def _act(self, cluster: str, what: str, name: str, work: Work | None) -> None:
         if work is not None:
             self._uids[cluster, name] = work.spec.workload.uid
             before = self._terms.get((cluster, name), 0)
             if work.spec.term < before:
-                self._log.violated(
+                self._log.report(
                     f"{cluster} carries out {name} of term {work.spec.term} after {before}"
                 )
             self._terms[cluster, name] = max(before, work.spec.term)
@@ -119,11 +119,11 @@ class Truth:
             if pod.is_live and (pod.node is not None or work_name(NAMESPACE, name) == applied)
         )
         if needed > NODES * GPUS:
-            self._log.violated(f"pods in {cluster} ask for {needed} devices")
+            self._log.report(f"pods in {cluster} ask for {needed} devices")
 
     def _keep(self, cluster: str, work: Work, term: int) -> None:
         if work.spec.term < term:
-            self._log.violated(
+            self._log.report(
                 f"{cluster} accepts {work.metadata.name} of term {work.spec.term} in term {term}"
             )
 
@@ -135,13 +135,13 @@ class Truth:
             return  # pods in a lost cluster are not waited for
         for cluster in self._agents:
             if self.pods(cluster, work) and self._uids.get((cluster, work)) == uid:
-                self._log.violated(f"{name} is gone from the hub and runs in {cluster}")
+                self._log.report(f"{name} is gone from the hub and runs in {cluster}")
 
     def work_removed(self, cluster: str, name: str) -> None:
         if self.pods(cluster, name):
-            self._log.violated(f"the work {name} is gone from the hub and runs in {cluster}")
+            self._log.report(f"the work {name} is gone from the hub and runs in {cluster}")
 
-    def left(self) -> list[str]:
+    def leftovers(self) -> list[str]:
         """Works in clusters that still have pods."""
         result: list[str] = []
         for cluster, agent in self._agents.items():

@@ -83,7 +83,7 @@ class Talk:
             self._has_begun = True
             await self._send(Frame(Kind.BEGUN, self.number))
 
-    async def begun(self) -> None:
+    async def wait_until_begun(self) -> None:
         """Waits until the other side signals that the stream exists; TalkEnded if it does not."""
         while not self._has_begun:
             if self.outcome is not None:

@@ -160,7 +160,7 @@ class Objects:
         if rule is not None:
             self.rules[name] = rule
         if before is None or rule is None or before.spec != rule.spec:
-            self.kinds = built_in().adding(kinds_of(self.rules.values()).kinds)
+            self.kinds = built_in().plus(kinds_of(self.rules.values()).kinds)
         return Touched(kind="KindRule", key=name, before=before, after=rule)
 
     def remove(self, given: Given) -> Touched | None:

@@ -46,8 +46,8 @@ class FaultyDriver:
         await self._meet("observe")
         return await self._driver.observe()
 
-    async def changed(self) -> None:
-        await self._driver.changed()
+    async def wait_for_change(self) -> None:
+        await self._driver.wait_for_change()
 
     async def apply(self, work: Work) -> None:
         await self._meet("apply")

@@ -88,10 +88,10 @@ def test_the_hub_always_has_what_was_last_seen(
         reports.take(observation, NAMES, states, requests)
         while (report := reports.next(float(number))) is not None:
             if not succeeds:
-                reports.unwritten(report)
+                reports.mark_unsure(report)
                 break
             reader.write(report)
-            reports.written(report)
+            reports.confirm(report)
         if not succeeds:
             continue
         fresh = Reports("here", 1)
@@ -116,7 +116,7 @@ def test_a_small_change_is_a_small_report() -> None:
     reports.take(observation, list(states), states, requests)
     first = reports.next(0.0)
     assert first is not None
-    reports.written(first)
+    reports.confirm(first)
     states["team.w7"] = WorkState(work="team.w7", attempt=1, phase="Succeeded")
     reports.take(observation, ["team.w7"], states, requests)
     second = reports.next(1.0)
@@ -133,7 +133,7 @@ def test_many_nodes_come_in_chunks_and_keep_theirs() -> None:
     reports.take(Observation(nodes=tuple(map(node, names))), (), {}, requests)
     wholes = []
     while (report := reports.next(0.0)) is not None:
-        reports.written(report)
+        reports.confirm(report)
         wholes.append(report)
     assert [len(item.spec.nodes.names) for item in wholes] == [2000, 2000, 500]
     assert {item.spec.chunks for item in wholes} == {3}
@@ -145,7 +145,7 @@ def test_many_nodes_come_in_chunks_and_keep_theirs() -> None:
     assert report.spec.chunk == 0
     assert report.spec.removed_nodes == ("n0000",)
     assert report.spec.nodes.names == ("a0000",)
-    reports.written(report)
+    reports.confirm(report)
     assert reports.next(1.0) is None
 
 

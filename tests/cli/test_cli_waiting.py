@@ -71,12 +71,12 @@ def condition(value: str, observed: int | None = None) -> dict[str, Any]:
 )
 def test_a_goal_is_reached(text: str, obj: dict[str, Any] | None, reached: bool) -> None:
     goal: Goal = parse_goal(text)
-    assert goal.reached(obj) is reached
+    assert goal.is_reached(obj) is reached
 
 
 def test_a_condition_of_nothing_is_never_reached() -> None:
     with pytest.raises(Vanished):
-        parse_goal("condition=Ready").reached(None)
+        parse_goal("condition=Ready").is_reached(None)
 
 
 def test_wait_returns_when_the_condition_comes(

@@ -126,13 +126,13 @@ async def test_changed_waits_until_there_is_something_new(rig: Rig) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:  # a real cluster may still be busy with what was there before
             await rig.driver.observe()
-            waiting = asyncio.ensure_future(rig.driver.changed())
+            waiting = asyncio.ensure_future(rig.driver.wait_for_change())
             await asyncio.sleep(0)
             if not waiting.done():
                 break
         await rig.driver.apply(work("one"))
         await waiting
-        await rig.driver.changed()  # nobody has looked yet
+        await rig.driver.wait_for_change()  # nobody has looked yet
 
 
 async def test_a_held_work_has_its_object_and_no_pods_until_it_is_released(rig: Rig) -> None:

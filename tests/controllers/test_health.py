@@ -80,18 +80,18 @@ class TestSilence:
     def test_it_grows_while_the_hub_looks(self) -> None:
         found = first_look("t", NOW)
         for step in range(1, 5):
-            found = found.looked("t", NOW + 10 * step)
+            found = found.look("t", NOW + 10 * step)
         assert found.silent_seconds == 40
 
     def test_time_in_which_the_hub_was_down_does_not_count(self) -> None:
-        found = first_look("t", NOW).looked("t", NOW + 5).looked("t", NOW + 9_999)
+        found = first_look("t", NOW).look("t", NOW + 5).look("t", NOW + 9_999)
         assert found.silent_seconds == 5
 
     def test_a_clock_that_is_set_back_does_not_count(self) -> None:
-        assert first_look("t", NOW).looked("t", NOW - 60).silent_seconds == 0
+        assert first_look("t", NOW).look("t", NOW - 60).silent_seconds == 0
 
     def test_a_heartbeat_ends_it(self) -> None:
-        found = first_look("t", NOW).looked("t", NOW + 10).looked("u", NOW + 20)
+        found = first_look("t", NOW).look("t", NOW + 10).look("u", NOW + 20)
         assert (found.silent_seconds, found.last_seen_at) == (0, NOW + 20)
 
     def test_when_it_changes_the_phase(self) -> None:

@@ -39,7 +39,7 @@ class Told:
     def areas(self) -> dict[str, float]:
         """GPU-seconds of each until now, those that last among them."""
         found: dict[str, float] = {}
-        for item in (*self.spans.lasting(), *self.spans.ended_after(0)):
+        for item in (*self.spans.open_spans(), *self.spans.ended_after(0)):
             end = item.ended_at if item.ended_at is not None else self.clock.now()
             area = item.gpus / 1000 * (end - item.decided_at)
             found[item.workload] = found.get(item.workload, 0.0) + area
@@ -83,7 +83,7 @@ async def test_one_that_came_anew_under_a_name_is_another(told: Told) -> None:
     await told.clock.advance(60)
     # The watch began anew, so nobody tells that the first was deleted.
     told.tell("train", holds(8, since=NOW + 50, uid="2"))
-    (lasting,) = told.spans.lasting()
+    (lasting,) = told.spans.open_spans()
     (ended,) = told.spans.ended_after(0)
     assert (lasting.decided_at, ended.decided_at) == (NOW + 50, NOW)
     assert ended.ended == "Cancelled"

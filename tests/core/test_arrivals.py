@@ -94,7 +94,7 @@ def test_an_arrival_is_planned_alone() -> None:
     snapshot = Snapshot(facts_of(workload("a", 9), workload("b", 3)))
     _, cursor = plan(snapshot)
     snapshot.put(workload("c", 2, "right"))
-    found, _ = plan(snapshot, cursor.woken(["c"]))
+    found, _ = plan(snapshot, cursor.wake(["c"]))
     assert [step.workload for step in found.steps] == ["c"]
     assert found.waiting == ()
 
@@ -103,7 +103,7 @@ def test_one_like_those_set_aside_is_set_aside_without_a_look() -> None:
     snapshot = Snapshot(facts_of(workload("a", 9)))
     before, cursor = plan(snapshot)
     snapshot.put(workload("b", 9))
-    found, _ = plan(snapshot, cursor.woken(["b"]), budget=0)
+    found, _ = plan(snapshot, cursor.wake(["b"]), budget=0)
     assert [item.workload for item in found.waiting] == ["b"]
     assert found.waiting[0].reasons == before.waiting[0].reasons
 
@@ -119,7 +119,7 @@ def test_the_head_of_a_strict_queue_is_remembered(priority: int, starts: bool) -
     snapshot = Snapshot(facts_of(workload("a", 9), is_strict=True))
     _, cursor = plan(snapshot)
     snapshot.put(workload("b", 1, at=5.0, priority=priority))
-    found, _ = plan(snapshot, cursor.woken(["b"]))
+    found, _ = plan(snapshot, cursor.wake(["b"]))
     assert bool(found.steps) is starts
     assert [item.reasons[0].code for item in found.waiting] == (
         [] if starts else [Code.BEHIND_HEAD]

@@ -238,7 +238,7 @@ def test_the_quick_choice_of_tight_nodes_is_the_full_choice(
 ) -> None:
     room, (want,) = case
     space, request = Space(room), want.shape.requests
-    quick = space.filled(request, want.mask, want.count)
+    quick = space.fill(request, want.mask, want.count)
     event(f"answered quickly: {quick is not None}")
     if quick is not None:
         full = space.choose(request, space.candidates(request, want.mask), want.count)

@@ -590,7 +590,7 @@ def test_where_a_cluster_has_room_for_all_quota_decides_as_well(case: Case) -> N
 
 
 def usage_of(planning: PlanningRound) -> dict[str, dict[tuple[str, str], int]]:
-    return {name: dict(planning.ledger.used(name)) for name in planning.snapshot.facts.queues}
+    return {name: dict(planning.ledger.usage(name)) for name in planning.snapshot.facts.queues}
 
 
 # Nodes.
@@ -771,9 +771,9 @@ def test_removing_gives_back_quota_and_nodes() -> None:
     planning = fleet([queue("a", 8)], [holder, comes], [cluster("home", {GPU: 4}, {GPU: 4})])
     found = victims_of(planning, "new", "home")
     assert found is not None
-    assert planning.ledger.used("a") == {("any", GPU): 4000}
+    assert planning.ledger.usage("a") == {("any", GPU): 4000}
     found.remove(planning)
-    assert planning.ledger.used("a") == {}
+    assert planning.ledger.usage("a") == {}
     assert planning.ledger.rooms["home"].free[GPU].tolist() == [4000, 4000]
 
 

@@ -200,7 +200,7 @@ def test_borrow_level(name: str, amount: int, level: int) -> None:
 def test_borrowed_and_nominal_are_measured_by_the_subtrees_quota() -> None:
     tree = Tree.of(TEAMS)
     tree.charge("speech", {CPU: 16})
-    assert (tree.borrowed("speech", CPU), tree.borrowed("research", CPU)) == (6, 1)
+    assert (tree.amount_borrowed("speech", CPU), tree.amount_borrowed("research", CPU)) == (6, 1)
     assert tree.borrows("research", CPU)
     assert not tree.borrows("fleet", CPU)
     assert tree.within_nominal("speech", {CPU: 10})
@@ -314,7 +314,7 @@ def test_every_number_equals_the_naive_one(
             assert tree.usage(name).get(pair, 0) == naive.usage(name, pair)
             assert tree.available(name, pair) == naive.available(name, pair)
             borrowed = max(0, naive.usage(name, pair) - naive.subtree(name, pair))
-            assert tree.borrowed(name, pair) == borrowed
+            assert tree.amount_borrowed(name, pair) == borrowed
             event("borrows" if borrowed else "does not borrow")
             if naive.covers(name, pair[1]):
                 assert tree.potential_available(name, pair) == naive.potential(name, pair)

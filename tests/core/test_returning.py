@@ -42,7 +42,7 @@ class Hub:
 
     def at(self, seconds: float, *, only: tuple[str, ...] | None = None) -> list[str]:
         self.facts = replace(self.facts, now=NOW + seconds)
-        begin = self.cursor.anew() if only is None else self.cursor.woken(only)
+        begin = self.cursor.anew() if only is None else self.cursor.wake(only)
         made, self.cursor = plan(Snapshot(self.facts), begin)
         self.facts = after(self.facts, made)
         return told(made)

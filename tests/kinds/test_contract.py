@@ -90,14 +90,14 @@ def test_no_function_changes_what_it_is_given(sample: Sample) -> None:
     pods = list(kind.pods(manifest))
     for item in ("faults", "mode", "replicas", "pod_sets", "templates", "is_held", "dependencies"):
         getattr(kind, item)(manifest)
-    kind.held(manifest)
-    kind.released(kind.held(manifest))
+    kind.hold(manifest)
+    kind.release(kind.hold(manifest))
     kind.with_counts(manifest, {**wanted(kind, manifest), "replicas": 1})
     for phase in ("Pending", "Ready", "Succeeded", "Failed"):
         status = kind.play(manifest, states(pods, phase), now=NOW)
         before = copy.deepcopy(status)
         kind.read({**manifest, "status": status})
-        kind.merged(manifest, {"a": status, "b": status})
+        kind.merge(manifest, {"a": status, "b": status})
         assert status == before
     decision.with_pod_labels(kind, manifest, work="w", attempt=1)
     assert manifest == sample.manifest
@@ -136,18 +136,18 @@ def test_pods_are_at_least_those_of_the_pod_sets_with_names_and_numbers_of_their
 @every_sample
 def test_a_held_manifest_makes_no_pods_and_comes_back_as_it_was(sample: Sample) -> None:
     kind, manifest = kind_of(sample), sample.manifest
-    held = kind.held(kind.released(manifest))
+    held = kind.hold(kind.release(manifest))
     if held == manifest:
         assert not kind.is_held(held), "a kind that has no way to be held is never held"
         return
     assert kind.is_held(held)
     assert list(kind.pods(held)) == []
     assert kind.read({**held, "status": kind.play(held, [], now=NOW)}).phase == "Suspended"
-    released = kind.released(held)
+    released = kind.release(held)
     assert not kind.is_held(released)
     assert kind.pod_sets(released) == kind.pod_sets(manifest) == kind.pod_sets(held)
     assert kind.replicas(released) == kind.replicas(manifest) == kind.replicas(held)
-    assert kind.held(held) == held
+    assert kind.hold(held) == held
 
 
 @every_sample
@@ -218,8 +218,8 @@ def test_one_status_merged_is_that_status(sample: Sample) -> None:
     kind, manifest = kind_of(sample), sample.manifest
     for phase in ("Pending", "Ready", "Succeeded", "Failed"):
         status = kind.play(manifest, states(first_wave(kind, manifest), phase), now=NOW)
-        assert kind.merged(manifest, {"cluster": status}) == status
-    assert kind.merged(manifest, {}) == {}
+        assert kind.merge(manifest, {"cluster": status}) == status
+    assert kind.merge(manifest, {}) == {}
 
 
 @every_sample
@@ -229,14 +229,14 @@ def test_two_statuses_merged_read_as_one(sample: Sample) -> None:
     running_, waiting = (
         kind.play(manifest, states(wave, phase), now=NOW) for phase in ("Ready", "Pending")
     )
-    merged = kind.merged(manifest, {"a": running_, "b": waiting})
+    merged = kind.merge(manifest, {"a": running_, "b": waiting})
     assert kind.read({**manifest, "status": merged}).phase in ("Running", "Pending")
-    assert kind.merged(manifest, {"b": waiting, "a": running_}) == merged
+    assert kind.merge(manifest, {"b": waiting, "a": running_}) == merged
     if not never_ends(sample):
         ended = kind.play(manifest, states(kind.pods(manifest), "Succeeded"), now=NOW)
-        half = kind.merged(manifest, {"a": ended, "b": running_})
+        half = kind.merge(manifest, {"a": ended, "b": running_})
         assert kind.read({**manifest, "status": half}).phase != "Succeeded"
-        whole = kind.merged(manifest, {"a": ended, "b": ended})
+        whole = kind.merge(manifest, {"a": ended, "b": ended})
         assert kind.read({**manifest, "status": whole}).phase == "Succeeded"
 
 

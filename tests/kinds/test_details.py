@@ -167,7 +167,7 @@ def test_volcano_ends_with_the_task_that_ends_it() -> None:
 def test_gates_of_others_are_theirs_to_lift() -> None:
     manifest = changed("pod-notebook", schedulingGates=[{"name": "example.com/theirs"}])
     kind = kind_of(manifest)
-    assert kind.released(kind.held(manifest)) == manifest
+    assert kind.release(kind.hold(manifest)) == manifest
     assert kind.is_held(manifest)
 
 
@@ -176,7 +176,7 @@ def test_the_worst_of_two_deployments_tells_why() -> None:
     kind = kind_of(manifest)
     good = kind.play(manifest, states(manifest, *["Ready"] * 3), now=NOW)
     bad = kind.play(manifest, states(manifest, "Pending"), now=NOW)
-    merged = kind.merged(manifest, {"a": good, "b": bad})
+    merged = kind.merge(manifest, {"a": good, "b": bad})
     found = kind.read({**manifest, "spec": {**manifest["spec"], "replicas": 6}, "status": merged})
     assert (found.ready, found.is_healthy, found.reason) == (3, False, "MinimumReplicasUnavailable")
 
@@ -235,8 +235,8 @@ def test_kinds_can_be_added_and_replaced() -> None:
     none = Kinds()
     assert none.of(SAMPLES["job-pi"]) is None
     job = kind_of(SAMPLES["job-pi"])
-    some = none.adding([job])
+    some = none.plus([job])
     assert some.of(SAMPLES["job-pi"]) is job
     assert some.of(SAMPLES["volcano-job-mpi"]) is None
-    assert list(some.known()) == [("batch/v1", "Job")]
-    assert none.known() == []
+    assert list(some.names()) == [("batch/v1", "Job")]
+    assert none.names() == []

@@ -45,7 +45,7 @@ def test_the_table_in_the_guide_is_what_the_code_says() -> None:
 
 def test_every_kind_is_in_one_line_of_the_table() -> None:
     listed = [kind for group in groups(built_in()) for kind in group.kinds]
-    assert sorted(listed) == list(built_in().known())
+    assert sorted(listed) == list(built_in().names())
 
 
 @pytest.mark.parametrize("sample", possible(), ids=lambda item: item.name)
@@ -55,7 +55,7 @@ def test_what_the_server_wrote_holds_and_does_not_travel(sample: Sample) -> None
     held = held_back(sample)
     assert is_held_back(held, kind)
     # In a cluster it runs as it would have without.
-    assert not is_held_back(kind.released(clean_manifest(held)), kind)
+    assert not is_held_back(kind.release(clean_manifest(held)), kind)
 
 
 @pytest.mark.parametrize("sample", samples(), ids=lambda other: other.name)

@@ -233,4 +233,4 @@ def test_a_pod_loses_its_node_its_gate_and_its_servers_identity() -> None:
 def test_a_held_service_is_a_workload_of_the_replicas_that_it_had() -> None:
     kind = built_in().of(SAMPLES["deployment-assistant"])
     assert kind is not None
-    assert workload(kind.held(native("deployment-assistant"))).spec.replicas == 3
+    assert workload(kind.hold(native("deployment-assistant"))).spec.replicas == 3

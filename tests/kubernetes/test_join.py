@@ -223,9 +223,9 @@ async def test_a_token_of_somebody_who_joined_it_anew_is_taken_up_and_kept(
         access = replace(load_access(str(edge.plane.kubeconfig)), token=kept)
         api = KubeApi(access, SystemClock())
         try:
-            assert await renewing.renewed(api, "one of before") == kept
+            assert await renewing.renew(api, "one of before") == kept
             assert await token_for(rig, "edge") == kept
-            renewed = await renewing.renewed(api, kept)
+            renewed = await renewing.renew(api, kept)
             assert renewed not in (kept, "one of before")
             assert await token_for(rig, "edge") == renewed
         finally:

@@ -202,7 +202,7 @@ async def test_a_token_that_is_wrong_is_refused_and_the_reason_is_known(
     token = issuer.token(clock.now(), **claims)
     async with Known(issuer, clock, **settings) as tokens:
         with pytest.raises(TokenRefused, match=why) as refused:
-            await tokens.believed(token)
+            await tokens.verify(token)
         assert await tokens.identity(token) is None
     assert token not in str(refused.value)
 
@@ -234,7 +234,7 @@ async def test_a_forged_token_is_refused(
     claims = {"iss": issuer.url, "aud": "fairway", "sub": "ann", "exp": now + 60}
     async with Known(issuer, clock) as tokens:
         with pytest.raises(TokenRefused, match=why):
-            await tokens.believed(signed_by_hand(header, claims, secret))
+            await tokens.verify(signed_by_hand(header, claims, secret))
 
 
 @pytest.mark.parametrize("key", [SMALL, PROBABILISTIC], ids=lambda item: item.algorithm)

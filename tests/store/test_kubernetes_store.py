@@ -55,7 +55,7 @@ def test_an_update_that_changes_nothing_is_known(
 ) -> None:
     recent = Recent()
     recent.see(PODS, stored(pod(status={"phase": "Running"})))
-    found = recent.unchanged(PODS, body, namespace="default", subresource=subresource)
+    found = recent.if_unchanged(PODS, body, namespace="default", subresource=subresource)
     assert (found is not None) == is_same
 
 
@@ -65,13 +65,13 @@ def test_what_was_seen_last_counts_and_only_so_much_is_remembered() -> None:
     recent.see(PODS, stored(pod("10", status={"n": 10})))
     recent.see(PODS, stored(pod("9", status={"n": 9})))  # told late
     same = {"namespace": "default", "subresource": "status"}
-    assert recent.unchanged(PODS, pod("9", status={"n": 9}), **same) is None
-    assert recent.unchanged(PODS, pod("10", status={"n": 10}), **same) is not None
+    assert recent.if_unchanged(PODS, pod("9", status={"n": 9}), **same) is None
+    assert recent.if_unchanged(PODS, pod("10", status={"n": 10}), **same) is not None
     for name in "bc":
         other = pod("11")
         other["metadata"]["name"] = name
         recent.see(PODS, stored(other))
-    assert recent.unchanged(PODS, pod("10", status={"n": 10}), **same) is None
+    assert recent.if_unchanged(PODS, pod("10", status={"n": 10}), **same) is None
 
 
 def merge(status: dict[str, Any]) -> Patch:

@@ -68,7 +68,7 @@ async def test_what_is_sent_arrives_whole_and_then_how_it_ended() -> None:
 
     async with connected(serve) as (asking, _):
         talk = await asking.open(ASK)
-        await talk.begun()
+        await talk.wait_until_begun()
         assert await taken(talk) == content
         assert talk.outcome == Outcome(exit_code=3)
         assert asking.count == 0

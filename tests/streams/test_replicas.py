@@ -317,6 +317,6 @@ async def test_what_the_leader_remembers_is_told_by_any_replica(
     async with several(store, tmp_path, 3) as (first, second, third):
         for value, memory_of in ((first, None), (second, follows), (third, leads)):
             value.reaching.memory = memory_of
-        assert await first.reaching.remembered(ask) == b"5 of team/train" * 100_000
+        assert await first.reaching.ask_leader(ask) == b"5 of team/train" * 100_000
         third.reaching.memory = follows
-        assert await first.reaching.remembered(ask) is None
+        assert await first.reaching.ask_leader(ask) is None

@@ -174,7 +174,7 @@ class Driver(Protocol):
 
     async def observe(self) -> Observation: ...
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Returns once there may be something new to observe; at once if there already is."""
         ...
 

@@ -83,7 +83,7 @@ class HttpInventory:
         left = self._told_at + expiry - self._clock.now()
         return min(longest, left) if failures and left > 0 else longest
 
-    def merged(self, observation: Observation) -> Observation:
+    def merge(self, observation: Observation) -> Observation:
         return with_offers(observation, {} if self._is_expired() else self._offers)
 
     def _is_expired(self) -> bool:

@@ -27,7 +27,7 @@ class Inventory(Protocol):
         """Follows its source until cancelled; calls `changed` on each change."""
         ...
 
-    def merged(self, observation: Observation) -> Observation:
+    def merge(self, observation: Observation) -> Observation:
         """The driver's observation, with what the inventory knows."""
         ...
 

@@ -13,5 +13,5 @@ class Listed:
     async def run(self, changed: Callable[[], None]) -> None:
         """Does nothing: there is no source to follow."""
 
-    def merged(self, observation: Observation) -> Observation:
+    def merge(self, observation: Observation) -> Observation:
         return observation

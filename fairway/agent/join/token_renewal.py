@@ -91,7 +91,7 @@ class Renewing:
                 continue
             wait = _AGAIN_SECONDS
             try:
-                token = await self.renewed(api, token)
+                token = await self.renew(api, token)
                 api.show(token)
             except Forbidden as fault:
                 # The cluster joined before accounts had this right.
@@ -101,7 +101,7 @@ class Renewing:
                 _log.warning("%s: the token cannot be renewed: %s", self._name, fault)
             await self._clock.sleep(wait)
 
-    async def renewed(self, api: KubeApi, token: str) -> str:
+    async def renew(self, api: KubeApi, token: str) -> str:
         """A new token, once the Secret has it; if the Secret has another token, that one."""
         secret, text = await self._secret()
         if (kept := self._token_in(text)) != token:

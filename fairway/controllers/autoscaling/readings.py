@@ -70,9 +70,9 @@ class Reader:
     async def _read(self, metric: Metric) -> model.Metric:
         match metric:
             case Metric(resource=ResourceMetric() as wanted):
-                return self._used(wanted, f"{wanted.name} resource")
+                return self._usage(wanted, f"{wanted.name} resource")
             case Metric(container_resource=ContainerResourceMetric() as wanted):
-                return self._used(wanted, f"{wanted.name} of container {wanted.container}")
+                return self._usage(wanted, f"{wanted.name} of container {wanted.container}")
             case Metric(pods=wanted) if wanted is not None:
                 query = wanted.metric.query or (
                     f"{wanted.metric.name}{{{self._of_namespace(wanted.metric.selector)}}}"
@@ -110,7 +110,7 @@ class Reader:
                 return await self._of_server(wanted)
         raise AssertionError(metric)  # the schema requires the part that the type names
 
-    def _used(self, metric: ResourceMetric | ContainerResourceMetric, name: str) -> model.Metric:
+    def _usage(self, metric: ResourceMetric | ContainerResourceMetric, name: str) -> model.Metric:
         """What pods use of a resource, as reported by their clusters with the pods."""
         container = metric.container if isinstance(metric, ContainerResourceMetric) else ""
         by_pod: dict[str, model.Measured] = {}

@@ -83,11 +83,11 @@ class Clusters:
         cluster = codec.decode(body, Cluster)
         fleet, now = self._cache.fleet().spec, self._clock.now()
         is_due = now - self._counted_at.get(name, float("-inf")) >= _COUNTS_SECONDS
-        observation = self._observed(cluster) if is_due else self._unchanged(cluster)
+        observation = self._observe(cluster) if is_due else self._last_written(cluster)
         if not is_due and health.phase_of(cluster, observation, fleet.health) != (
             cluster.status.phase
         ):
-            observation = self._observed(cluster)
+            observation = self._observe(cluster)
         status = health.next_status(cluster, observation, fleet.health, now)
         if is_due:
             self._counted_at[name] = now
@@ -95,7 +95,7 @@ class Clusters:
             changed = with_status(body, status)
             await self._store.update(CLUSTERS, changed, subresource="status", write=_WRITE)
 
-    def _observed(self, cluster: Cluster) -> Observation:
+    def _observe(self, cluster: Cluster) -> Observation:
         name = cluster.metadata.name
         return Observation(
             heard=self._beats.of(name),
@@ -105,7 +105,7 @@ class Clusters:
             ),
         )
 
-    def _unchanged(self, cluster: Cluster) -> Observation:
+    def _last_written(self, cluster: Cluster) -> Observation:
         """An observation with the counts last written."""
         return Observation(
             heard=self._beats.of(cluster.metadata.name), workloads=cluster.status.workloads
@@ -122,7 +122,7 @@ class Clusters:
             changed = with_status(body, status)
             await self._store.update(FLEETS, changed, subresource="status", write=_WRITE)
 
-    def _standing(self, clusters: Sequence[Cluster]) -> int:
+    def _standing_price(self, clusters: Sequence[Cluster]) -> int:
         """The hourly price of all elastic nodes, in nanos, including those being provisioned."""
         total = 0
         for cluster in clusters:
@@ -138,7 +138,7 @@ class Clusters:
     def _fleet_status(self, fleet: Fleet) -> FleetStatus:
         clusters = [cluster for cluster in self._cache.all(Cluster) if cluster.spec.accepted]
         now, limits = self._clock.now(), fleet.spec.breakers
-        standing = with_fields(self._shared.breakers, standing=self._standing(clusters))
+        standing = with_fields(self._shared.breakers, standing=self._standing_price(clusters))
         self._shared.breakers = standing.looked_at(limits, now)
         breakers = self._shared.breakers.status(limits, now)
         is_broken = any(breaker.open_since for breaker in breakers)

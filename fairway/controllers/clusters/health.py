@@ -43,7 +43,7 @@ class Heard:
     last_seen_at: float | None = None  # None: no heartbeat since the hub started
     is_cut_off: bool = False  # as the agent last reported: its cluster does not answer it
 
-    def looked(self, renewed: str, now: float, *, is_cut_off: bool = False) -> Heard:
+    def look(self, renewed: str, now: float, *, is_cut_off: bool = False) -> Heard:
         """The state after another check of the lease."""
         if renewed != self.renewed:
             return Heard(renewed, 0.0, now, now, is_cut_off)

@@ -34,7 +34,7 @@ class Heartbeats:
             renewed = str(lease.get("spec", {}).get("renewTime", ""))
             is_cut_off = CUT_OFF in (lease["metadata"].get("annotations") or {})
             before = self._heard.get(cluster)
-            look = before.looked if before else first_look
+            look = before.look if before else first_look
             result[cluster] = look(renewed, now, is_cut_off=is_cut_off)
         self._heard = result
 

@@ -62,7 +62,7 @@ class Sum:
         self.counts[:size] += is_there
         np.fmax(self.most[:size], values, out=self.most[:size])
 
-    def told(self, peaks: Peaks) -> Values:
+    def values(self, peaks: Peaks) -> Values:
         """The mean of each column, or its maximum; NaN for a column that had no value."""
         size = len(peaks)
         counts = self.counts[:size]
@@ -141,7 +141,7 @@ class Track:
         """The open step, as a row."""
         if self.open_at is None:
             return None
-        values = self.sum.told(peaks)
+        values = self.sum.values(peaks)
         before = self.last[: len(values)]
         is_other = (values != before) & ~(np.isnan(values) & np.isnan(before))
         columns = np.flatnonzero(is_other).astype(np.uint32)

@@ -298,7 +298,7 @@ def _run_since(case: LifecycleCase, claim: Claim) -> int:
 
 def _finished_at(case: LifecycleCase, claim: Claim) -> float:
     """When the last placement ended by the agents' clocks, bounded since they may be wrong."""
-    seen = [case.seen(placement) for placement in claim.placements]
+    seen = [case.observation_of(placement) for placement in claim.placements]
     times = [
         observation.finished_at
         for observation in seen
@@ -308,7 +308,7 @@ def _finished_at(case: LifecycleCase, claim: Claim) -> float:
 
 
 def _is_over(case: LifecycleCase, placement: Placement) -> bool:
-    seen = case.seen(placement)
+    seen = case.observation_of(placement)
     return seen is not None and seen.is_over
 
 

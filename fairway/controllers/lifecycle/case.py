@@ -101,7 +101,7 @@ class LifecycleCase:
     may_move: bool = True  # False while the fleet is paused, or the breaker of moves is open
     refreshes: bool = True  # whether changed counts alone are worth a write now
 
-    def seen(self, placement: Placement) -> WorkObservation | None:
+    def observation_of(self, placement: Placement) -> WorkObservation | None:
         """The observed state of a placement; reports of another attempt are ignored."""
         observation = self.works.get(placement.cluster)
         return (

@@ -25,7 +25,7 @@ _FEEDBACK_MOST = 64
 
 def is_ready(case: LifecycleCase, placement: Placement) -> bool:
     """Whether every pod of a placement is ready, or was ready and has succeeded since."""
-    seen = case.seen(placement)
+    seen = case.observation_of(placement)
     if not placement.cluster:
         return True
     if seen is None or seen.phase not in ("Running", "Succeeded"):
@@ -40,14 +40,14 @@ def is_ready(case: LifecycleCase, placement: Placement) -> bool:
 
 
 def has_ready_pod(case: LifecycleCase, placement: Placement) -> bool:
-    seen = case.seen(placement)
+    seen = case.observation_of(placement)
     return is_ready(case, placement) or (
         seen is not None and any(pod.ready for pod in seen.pods.values())
     )
 
 
 def has_started(case: LifecycleCase, placement: Placement) -> bool:
-    seen = case.seen(placement)
+    seen = case.observation_of(placement)
     return seen is not None and (seen.phase in ("Running", "Succeeded", "Failed"))
 
 
@@ -59,7 +59,7 @@ def count_pods(case: LifecycleCase, status: WorkloadStatus) -> PodCount:
     for placement in status.claim.placements:
         pods = sum(pod_set.count for pod_set in placement.pod_sets)
         wanted += pods
-        seen = case.seen(placement)
+        seen = case.observation_of(placement)
         if seen is None:
             continue
         if seen.phase == "Succeeded" and not seen.pods:

@@ -224,7 +224,7 @@ def _outcome(
             end = End(reason=Code.TASKS_FAILED.value, blame="Program", is_retried=False)
             return end_attempt(case, with_tasks, end)
         return attempt_ends.succeed(case, with_tasks) if sweep.is_over else None
-    seen = [case.seen(placement) for placement in status.claim.placements]
+    seen = [case.observation_of(placement) for placement in status.claim.placements]
     if seen and all(
         observation is not None and observation.phase == "Succeeded" for observation in seen
     ):
@@ -375,7 +375,7 @@ def _with_readiness(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStat
 
 def _ready_at(case: LifecycleCase, claim: Claim) -> float:
     """When it became ready by the agents' clocks; not before the decision, and not after now."""
-    seen = [case.seen(placement) for placement in claim.placements]
+    seen = [case.observation_of(placement) for placement in claim.placements]
     times = [
         observation.ready_at
         for observation in seen

@@ -39,7 +39,7 @@ def swept(case: LifecycleCase, tasks: Tasks) -> Swept:
     failed = set(_numbers(status.failed_tasks))
     placements = status.claim.placements if status.claim else ()
     for placement in placements:
-        seen = case.seen(placement)
+        seen = case.observation_of(placement)
         if seen is not None:
             own = _numbers(
                 placement.tasks

@@ -83,7 +83,7 @@ def trouble_of(case: LifecycleCase, placement: Placement) -> Found:
 
 def failed_work(case: LifecycleCase, placement: Placement) -> Found:
     """Its work failed, or is gone although the hub did not ask for that."""
-    seen = case.seen(placement)
+    seen = case.observation_of(placement)
     if seen is None or seen.phase not in ("Failed", "Gone"):
         return NEVER
     return _judge(case, placement, seen)
@@ -91,7 +91,7 @@ def failed_work(case: LifecycleCase, placement: Placement) -> Found:
 
 def blocked_pods(case: LifecycleCase, placement: Placement) -> Found:
     """Its pods have a node and do not start for a known reason; some reasons pass in time."""
-    seen, claim = case.seen(placement), case.workload.status.claim
+    seen, claim = case.observation_of(placement), case.workload.status.claim
     if seen is None or seen.phase != "Pending" or not seen.reason or claim is None:
         return NEVER
     if cause_of(_failure(placement, seen)).cause in _NOT_BLOCKING:
@@ -266,7 +266,7 @@ def stock_out(case: LifecycleCase, placement: Placement) -> Found:
         and victim.cluster == placement.cluster
         and place.failed_pools.get(victim.pool, 0.0) >= decided_at
     ]
-    seen = case.seen(placement)
+    seen = case.observation_of(placement)
     has_pods = seen is not None and any(pod.total for pod in seen.pods.values())
     is_waiting = any(stuck(case, placement)) if has_pods else claim.ready_at is None
     if not failed or not is_waiting:
@@ -288,7 +288,7 @@ def pending_pods(case: LifecycleCase, placement: Placement) -> Found:
     due = min(since) + case.settings.pending_seconds
     if case.now < due:
         return due
-    seen = case.seen(placement)
+    seen = case.observation_of(placement)
     return Trouble(
         placement=placement,
         reason=Code.PENDING_TOO_LONG.value,
@@ -315,7 +315,7 @@ def _is_provisioned(case: LifecycleCase, placement: Placement) -> bool:
 
 def stuck(case: LifecycleCase, placement: Placement) -> Iterator[tuple[str, int, PodsSeen]]:
     """Pod sets with pods that wait for a node, and how many of those pods are still wanted."""
-    seen = case.seen(placement)
+    seen = case.observation_of(placement)
     for wanted in placement.pod_sets if seen else ():
         assert seen is not None, "only what is seen is looked at"
         pods = seen.pods.get(wanted.name)

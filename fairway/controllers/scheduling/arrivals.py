@@ -59,7 +59,7 @@ class Arrivals:
         if self._is_over or self._began_at is None:
             return None
         due = self._began_at + self._cache.fleet().spec.health.unready_seconds
-        if self._clock.now() < due and self._missing():
+        if self._clock.now() < due and self._is_incomplete():
             return due
         self._is_over = True
         self._heard.clear()
@@ -69,7 +69,7 @@ class Arrivals:
         """Whether the hub may not know yet all that runs."""
         return not self._is_over and (self._began_at is None or self.waits_until() is not None)
 
-    def _missing(self) -> bool:
+    def _is_incomplete(self) -> bool:
         return any(
             cluster.spec.mode == "Manage"
             and cluster.spec.accepted

@@ -50,7 +50,7 @@ def restrain(
             continue
         kept.extend(deal)
         for name, nanos in costs:
-            breakers = breakers.counted(name, now, price=Quantity(nanos))
+            breakers = breakers.count(name, now, price=Quantity(nanos))
     result.steps = tuple(kept)
     return result
 

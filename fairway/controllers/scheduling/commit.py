@@ -120,7 +120,7 @@ class Committer:
                 stored = self._latest(namespace_and_name(step.workload))
                 if stored is None or FINALIZER.encode() in stored.raw:
                     return None
-                body = self._seen(step.workload, planned)
+                body = self._if_unchanged(step.workload, planned)
                 return body if body and "deletionTimestamp" not in body["metadata"] else None
         return None
 
@@ -167,7 +167,7 @@ class Committer:
             make: MakeStatus
             match step:
                 case Admit():
-                    make = _admit(step, provisions, batch, self._leaving(step, outcome))
+                    make = _admit(step, provisions, batch, self._victims_of(step, outcome))
                 case Move() if step is moves[0]:
                     make = _move(moves, batch)
                 case Move():
@@ -180,7 +180,7 @@ class Committer:
                 return
             outcome.written.append(step)
 
-    def _leaving(self, step: Admit, outcome: Outcome) -> dict[str, claims.Leaving]:
+    def _victims_of(self, step: Admit, outcome: Outcome) -> dict[str, claims.Leaving]:
         """The workloads that must be gone before a claim can run."""
         result: dict[str, claims.Leaving] = {}
         for key in step.waits_for:
@@ -198,7 +198,7 @@ class Committer:
         self, key: str, make: MakeStatus, planned: Planned, outcome: Outcome
     ) -> bool:
         """Writes the status of one workload, if it is still at the version seen."""
-        body = self._seen(key, planned)
+        body = self._if_unchanged(key, planned)
         if body is None:
             outcome.refused[key] = "it changed meanwhile"
             outcome.awaited.add(key)
@@ -211,7 +211,7 @@ class Committer:
             return False
         return True
 
-    def _seen(self, key: str, planned: Planned) -> JsonObject | None:
+    def _if_unchanged(self, key: str, planned: Planned) -> JsonObject | None:
         """A workload, if it is still at the version that the decision saw."""
         stored = self._latest(namespace_and_name(key))
         body = stored.object() if stored else None

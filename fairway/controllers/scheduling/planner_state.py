@@ -201,7 +201,7 @@ class Planning:
             return self._settled.anew()
         woken = [key for key in notice.woken if key in workloads]
         notice.clear()
-        return self._settled.woken(woken) if woken else None
+        return self._settled.wake(woken) if woken else None
 
     def _plan(self, plan: Plan, snapshot: Snapshot, *, is_whole: bool) -> Planned:
         workloads = snapshot.facts.workloads

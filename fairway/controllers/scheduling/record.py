@@ -37,7 +37,7 @@ class Sink(Protocol):
 
     def write(self, entry: bytes) -> None: ...
 
-    def fed(self) -> None:
+    def end_feed(self) -> None:
         """The segment has the initial state; later entries are new events."""
         ...
 
@@ -55,7 +55,7 @@ class NoSink:
     def begin(self) -> None:
         return
 
-    def fed(self) -> None:
+    def end_feed(self) -> None:
         return
 
     def write(self, entry: bytes) -> None:
@@ -113,7 +113,7 @@ class RecordingPlanner:
             answer = answer_of(planned)
             if not self._is_begun:
                 self._is_begun = True
-                self._sink.fed()
+                self._sink.end_feed()
             self._sink.write(_encode({"call": "plan", "now": now, "budget": budget, **answer}))
         if planned.steps:
             self.decisions.append({"now": now, **answer})

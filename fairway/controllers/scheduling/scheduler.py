@@ -352,12 +352,12 @@ class Scheduler:
 
     async def ask(self, question: Question[T]) -> T:
         """Answers a question from the current state of the hub."""
-        with self._answering():
+        with self._guard_answer():
             await self._feed()
             return await self._planner.ask(question, self._clock.now())
 
     @contextmanager
-    def _answering(self) -> Iterator[None]:
+    def _guard_answer(self) -> Iterator[None]:
         """Asks for a retry while the hub starts or ends; replaces a planner that failed."""
         if self._is_closed or not self._has_run:
             raise _later("the hub is starting or ending")

@@ -78,7 +78,7 @@ class Span:
 class SpanKeeper(Protocol):
     """Keeps ended spans for the next hub."""
 
-    def kept(self) -> Iterable[bytes]:
+    def read(self) -> Iterable[bytes]:
         """The kept spans, the oldest first."""
         ...
 
@@ -89,7 +89,7 @@ class SpanKeeper(Protocol):
 class NoSpanKeeper:
     """Keeps nothing: ended spans are lost when the hub ends."""
 
-    def kept(self) -> Iterable[bytes]:
+    def read(self) -> Iterable[bytes]:
         return ()
 
     def keep(self, line: bytes) -> None:
@@ -115,7 +115,7 @@ class Spans:
     def _take_up(self) -> None:
         """Takes up the spans of the last hub; some may be missing between its end and now."""
         try:
-            spans = [read for line in self._keeper.kept() if (read := _read(line)) is not None]
+            spans = [read for line in self._keeper.read() if (read := _read(line)) is not None]
         except OSError as fault:
             _log.warning("the spans of the last hub cannot be read: %s", fault)
             return
@@ -131,7 +131,7 @@ class Spans:
         """Spans that ended after a moment; some are seen long after they ended."""
         return (span for span in self._ended if (span.ended_at or 0.0) > moment)
 
-    def lasting(self) -> Iterator[Span]:
+    def open_spans(self) -> Iterator[Span]:
         for places in self._open.values():
             yield from places.values()
 
@@ -155,11 +155,11 @@ class Spans:
                 self._end(span, seen, now, stays=place in held)
         if seen is not None and held:
             self._open[name] = {
-                place: self._lasting(key, seen, place, gpus, before=before.get(place), now=now)
+                place: self._span_at(key, seen, place, gpus, before=before.get(place), now=now)
                 for place, gpus in held.items()
             }
 
-    def _lasting(
+    def _span_at(
         self,
         key: str,
         seen: Glance,

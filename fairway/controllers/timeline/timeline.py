@@ -72,7 +72,7 @@ class Timeline:
 
     def _draw(self, wanted: Wanted, known: _Known, now: float) -> Iterator[Drawn]:
         # Gathered at once, so that a span that ends meanwhile is not drawn twice.
-        lasting, ended = list(self.spans.lasting()), list(self.spans.ended_after(wanted.start))
+        lasting, ended = list(self.spans.open_spans()), list(self.spans.ended_after(wanted.start))
         held = {span.workload for span in lasting}
         yield from (of_span(span, now) for span in lasting)
         yield from (of_span(span, now) for span in ended)

@@ -153,7 +153,7 @@ class _Walk:
         self.admitted[step.workload] = step
         policy = self.snapshot.policy(workload)
         parts = partly_placed(workload, step, self.facts.now, policy)
-        for sentence in (*self._standing(workload), *parts):
+        for sentence in (*self._obstacles(workload), *parts):
             self.say(step.workload, sentence)
         self._charge(workload, step)
         added = _add(workload.held.placed if workload.held else (), step.placed)
@@ -162,7 +162,7 @@ class _Walk:
             for placed in added:
                 self._check_nodes(workload, step, placed)
 
-    def _standing(self, workload: Workload) -> list[str]:
+    def _obstacles(self, workload: Workload) -> list[str]:
         """Why a workload may not be started now, whatever is free."""
         result = []
         queue = self.facts.queues.get(workload.queue)

@@ -48,7 +48,7 @@ class Chance:
         self._pod_sets = form.pod_sets
         self._limits = limits
 
-    def missing(self, places: Amounts | None = None) -> Amounts:
+    def shortage(self, places: Amounts | None = None) -> Amounts:
         """Pods without room: a row per pod set, a column per cluster; all clusters, or `places`."""
         count = len(self.fits) if places is None else len(places)
         column: Amounts = np.zeros((len(self._pod_sets), count), dtype=np.int64)
@@ -64,7 +64,7 @@ class Chance:
 
     def worst(self) -> list[tuple[int, str]]:
         """For each cluster, the pod set with the most pods without room, and their number."""
-        missing, names = self.missing(), [pod_set.name for pod_set in self._pod_sets]
+        missing, names = self.shortage(), [pod_set.name for pod_set in self._pod_sets]
         best = [(count, names[0]) for count in missing[0].tolist()]
         for name, row in zip(names[1:], missing[1:].tolist(), strict=True):
             best = [max(value, (count, name)) for value, count in zip(best, row, strict=True)]

@@ -211,6 +211,6 @@ def _holding(tree: Tree, queue: str, pair: FlavorResource, *, nominal: int, usag
         resource=resource,
         nominal=nominal * unit,
         used=usage * unit,
-        borrowed=tree.borrowed(queue, pair) * unit,
+        borrowed=tree.amount_borrowed(queue, pair) * unit,
         lent=max(0, missing) * unit,
     )

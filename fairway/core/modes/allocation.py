@@ -52,7 +52,7 @@ def charge(
         planning.take(workload, usage, placed.cluster, packed.packing, requests)
         planning.hold(placed.cluster)
         started = Started(workload=workload, packing=packed.packing, requests=requests)
-        planning.reservations.started(placed.cluster, started)
+        planning.reservations.note_started(placed.cluster, started)
 
 
 def evict(planning: PlanningRound, workload: Workload, victims: Victims, outcome: Outcome) -> None:

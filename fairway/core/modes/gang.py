@@ -218,7 +218,7 @@ class _Gang:
 
     def _rank(self, step: LadderStep) -> Sequence[ranking.Ranked]:
         policy = self.planning.snapshot.policy(self.workload)
-        return self.planning.ranked(step.clusters, self.workload, policy)
+        return self.planning.rank(step.clusters, self.workload, policy)
 
     def _by_preference(self, options: list[Assignment]) -> list[Assignment]:
         """Flavors in the queue's order; if the queue borrows last, by borrow level first."""

@@ -91,7 +91,7 @@ def _places(
         return
     request = PlacementRequest(workload, form, option)
     candidates, policy = planning.candidates(workload), planning.snapshot.policy(workload)
-    for ranked_cluster in planning.ranked(candidates.allowed, workload, policy):
+    for ranked_cluster in planning.rank(candidates.allowed, workload, policy):
         wants = planning.wants(ranked_cluster.cluster, request)
         packed = pack.pack_most(
             planning.ledger.rooms[ranked_cluster.cluster], wants, workload.domain

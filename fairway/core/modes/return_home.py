@@ -38,7 +38,7 @@ class _Notes:
     moves: dict[str, tuple[tuple[float, int], ...]] = field(default_factory=dict)
     moments: list[float] = field(default_factory=list)
 
-    def done(self) -> Homeward:
+    def finish(self) -> Homeward:
         look_at = min(self.moments, default=None)
         return Homeward(room_since=self.room_since, moves=self.moves, look_at=look_at)
 
@@ -55,7 +55,7 @@ def returns(
         return steps, None
     for key in decided:  # these are looked at again in the next plan
         _keep(key, before, notes)
-    return steps, notes.done()
+    return steps, notes.finish()
 
 
 def watch(planning: PlanningRound, before: Homeward | None) -> Homeward | None:
@@ -69,7 +69,7 @@ def watch(planning: PlanningRound, before: Homeward | None) -> Homeward | None:
         _note_room(service, _seats(service), before, notes)
     if before.look_at is not None:
         notes.moments.append(before.look_at)
-    return notes.done()
+    return notes.finish()
 
 
 def _services(

@@ -119,7 +119,7 @@ class _Growth:
         target = service.workload.replicas
         if not service.is_copied:
             quota = max(0, service.quota_for(option, may_borrow=may_borrow))
-            target = sum(service.counts.values()) + min(service.lacking(option), quota)
+            target = sum(service.counts.values()) + min(service.shortage(option), quota)
         is_wanted = service.is_copied or target > sum(service.counts.values())
         if not is_wanted or not any(usable.values()):
             return
@@ -159,7 +159,7 @@ class _Growth:
         service = self.service
         while service.waiting > 0:
             best: Victims | None = None
-            for name, option in self._searched(step):
+            for name, option in self._victim_clusters(step):
                 victims = self.victims(name, option)
                 if victims is not None and (best is None or victims.harm < best.harm):
                     best = victims
@@ -172,7 +172,7 @@ class _Growth:
             service.add(best.cluster, service.least_in(best.cluster), best.assignment)
             service.top_up(best.cluster, best.assignment)
 
-    def _searched(self, step: LadderStep) -> Iterator[tuple[str, Assignment]]:
+    def _victim_clusters(self, step: LadderStep) -> Iterator[tuple[str, Assignment]]:
         """The clusters that may have victims for a replica, with the flavors to try."""
         searched: list[tuple[Assignment, Set[str]]] = []
         for name in step.clusters:
@@ -191,7 +191,7 @@ class _Growth:
         least = service.least_in(cluster)
         if not service.may_open(cluster):
             return None
-        if least > service.lacking(option) or service.allowed_in(cluster, least) < least:
+        if least > service.shortage(option) or service.allowed_in(cluster, least) < least:
             return None
         request = service.request(option, least)
         if user_reason(self.planning, request) is not None:
@@ -209,7 +209,7 @@ class _Growth:
                     if service.waiting <= 0:
                         return
                     quota = service.quota_for(option, may_borrow=may_borrow)
-                    most = service.allowed_in(name, min(service.lacking(option), quota))
+                    most = service.allowed_in(name, min(service.shortage(option), quota))
                     best = self._most_on_new_nodes(name, option, most)
                     if isinstance(best, NoNodes):
                         if may_borrow:

@@ -77,7 +77,7 @@ class Service:
         """How much replicas count together; each counts `ONE` unless speed counts."""
         return sum(count * self.speed(self.options[name]) for name, count in counts.items())
 
-    def lacking(self, option: Assignment) -> int:
+    def shortage(self, option: Assignment) -> int:
         """How many more replicas on some flavors are needed so that none is missing."""
         if not self.counts_speed:
             return self.waiting
@@ -150,7 +150,7 @@ class Service:
 
     def top_up(self, cluster: str, option: Assignment) -> None:
         """Takes the rest of what victims freed in a cluster: it may be more than a replica."""
-        wanted = max(0, min(self.lacking(option), self.quota_for(option)))
+        wanted = max(0, min(self.shortage(option), self.quota_for(option)))
         more = min(self.allowed_in(cluster, wanted), self.room_for(cluster, option))
         if more > 0:
             self.add(cluster, more, option)
@@ -182,7 +182,7 @@ def service_of(planning: PlanningRound, workload: Workload, form: Form | None = 
     policy, candidates = planning.snapshot.policy(workload), planning.candidates(workload)
     service = Service(planning, workload, form or held_form(workload), policy, candidates)
     if not is_plain(policy.scores):
-        ranked = planning.ranked(candidates.allowed, workload, policy)
+        ranked = planning.rank(candidates.allowed, workload, policy)
         service.scores = {ranked_cluster.cluster: ranked_cluster.total for ranked_cluster in ranked}
     if has_made_yield(workload):
         service.rung = "Preempt"

@@ -130,7 +130,7 @@ class _Sweep:
 
     def _rank(self, step: LadderStep) -> Iterable[ranking.Ranked]:
         policy = self.planning.snapshot.policy(self.workload)
-        return self.planning.ranked(step.clusters, self.workload, policy)
+        return self.planning.rank(step.clusters, self.workload, policy)
 
     # Idle room.
 

@@ -78,7 +78,7 @@ class Space:
         other._untold = {resource: list(taken) for resource, taken in self._untold.items()}
         return other
 
-    def filled(self, request: Request, mask: Mask | None, count: int) -> dict[int, int] | None:
+    def fill(self, request: Request, mask: Mask | None, count: int) -> dict[int, int] | None:
         """Nodes in use that one pod each fills in its leading resource; None if there are too few.
 
         Where this returns nodes, `choose` would return the same (except for its rounding of

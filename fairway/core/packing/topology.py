@@ -183,7 +183,7 @@ class Placer:
             return None
         return self._down(index, _fewest(held, need), count)
 
-    def preferring(self, index: int | None, count: int) -> Spot | None:
+    def prefer(self, index: int | None, count: int) -> Spot | None:
         """All pods in one domain of a level, else of an outer one, else in as few as possible."""
         if index is not None:
             for outwards in range(index, -1, -1):
@@ -293,7 +293,7 @@ def place(
         spot = placer.in_one(required, count)
     else:
         preferred = level_index(room, topology.preferred) if topology.preferred else None
-        spot = placer.preferring(preferred, count)
+        spot = placer.prefer(preferred, count)
     return most if spot is None else spot
 
 
@@ -320,7 +320,7 @@ def place_one(space: Space, want: Want) -> Spot | int:
     if want.count <= 0:
         return Spot(counts={})
     is_free = want.topology == NO_TOPOLOGY
-    if is_free and (filled := space.filled(request, want.mask, want.count)) is not None:
+    if is_free and (filled := space.fill(request, want.mask, want.count)) is not None:
         return Spot(counts=filled)
     positions = space.candidates(request, want.mask)
     if is_free:

@@ -90,7 +90,7 @@ class _Pods:
             slots = np.minimum(slots, np.maximum(column, 0) // amount)
         return slots
 
-    def gained(self, chosen: Iterable[int]) -> int:
+    def gain(self, chosen: Iterable[int]) -> int:
         """How many more pods fit when these candidates are gone."""
         total = 0
         given: dict[int, list[int]] = {}
@@ -131,7 +131,7 @@ class Ground:
 
     def allows(self, chosen: Sequence[int]) -> bool:
         """Whether the pods may fit when these candidates are gone; False is certain."""
-        return all(pods.gained(chosen) >= pods.missing for pods in self._short)
+        return all(pods.gain(chosen) >= pods.missing for pods in self._short)
 
     def bundles(self, allowed: Sequence[int], losses: Sequence[int]) -> list[tuple[int, ...]]:
         """Candidates that free room together: one alone, or the cheapest on one node.
@@ -142,7 +142,7 @@ class Ground:
 
         def note(pods: _Pods, bundle: tuple[int, ...]) -> None:
             lost = 1 + sum(losses[other] for other in bundle)
-            worth = pods.gained(bundle) / lost / len(bundle)
+            worth = pods.gain(bundle) / lost / len(bundle)
             result[bundle] = max(result.get(bundle, 0.0), worth)
 
         cheapest_first = sorted(allowed, key=lambda number: (losses[number], number))
@@ -194,7 +194,9 @@ def clusters_to_search(
     behind = _behind(planning, workload.queue)
     fits_quota = planning.ledger.tree.fits(workload.queue, request.usage)
     # First a rough bound: as if all of them were preempted, and each pod were the largest.
-    missing = planning.stock.chance(assignment, form).missing(behind.places) if fits_quota else None
+    missing = (
+        planning.stock.chance(assignment, form).shortage(behind.places) if fits_quota else None
+    )
     if missing is not None:
         most = [_more(behind.largest, pod_set.shape.requests) for pod_set in form.pod_sets]
         if not (np.outer(most, behind.pods) >= missing).all(axis=0).any():

@@ -90,10 +90,10 @@ class Holders:
         """The holders of a queue, by key."""
         holders = self._of_queue.get(queue)
         if holders is None:
-            holders = self._of_queue[queue] = self._known(self._snapshot.holding.get(queue, ()))
+            holders = self._of_queue[queue] = self._look_up(self._snapshot.holding.get(queue, ()))
         return holders
 
-    def _known(self, keys: Iterable[str]) -> list[Holder]:
+    def _look_up(self, keys: Iterable[str]) -> list[Holder]:
         """The holders with these keys; workloads that can never be victims are left out."""
         holders: list[Holder] = []
         for key in keys:
@@ -111,7 +111,7 @@ class Holders:
             return [holder for holder in self.of_queue(queue) if (holder.key, cluster) in held]
         holders = self._in_cluster.get(cluster)
         if holders is None:
-            holders = self._known(sorted(self._snapshot.holders.get(cluster, ())))
+            holders = self._look_up(sorted(self._snapshot.holders.get(cluster, ())))
             self._in_cluster[cluster] = holders
         return holders
 

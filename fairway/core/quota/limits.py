@@ -45,7 +45,7 @@ class Claims:
 
     def count(self, queue: str, user: str, change: int) -> None:
         """Adds claims to the queues of the path that have limits; the others are not counted."""
-        for name in self.limiting(queue):
+        for name in self.limiting_queues(queue):
             self._of_queue[name] = self._of_queue.get(name, 0) + change
             count = self._of_user[name, user] = self._of_user.get((name, user), 0) + change
             if not count:
@@ -53,7 +53,7 @@ class Claims:
 
     def add(self, queue: str, user: str, usage: Usage, sign: int = 1) -> None:
         """Adds amounts that a user holds to the queues of the path that have user limits."""
-        for name in self.limiting(queue):
+        for name in self.limiting_queues(queue):
             if not self._queues[name].user_limits:
                 continue
             for (_, resource), amount in usage.items():
@@ -64,7 +64,7 @@ class Claims:
 
     def full_queue(self, workload: Workload) -> tuple[str, int] | None:
         """The nearest queue of the path at its limit of claims, with that limit; None: no queue."""
-        for name in self.limiting(workload.queue):
+        for name in self.limiting_queues(workload.queue):
             most = self._queues[name].claimed_max
             if most is not None and self._of_queue.get(name, 0) >= most:
                 return name, most
@@ -72,7 +72,7 @@ class Claims:
 
     def full_for_user(self, workload: Workload) -> str:
         """The nearest queue in which the user is at the limit of claims; empty: no queue."""
-        for name in self.limiting(workload.queue):
+        for name in self.limiting_queues(workload.queue):
             limit = limit_of(self._queues[name], workload.user)
             most = None if limit is None else limit.claimed_max
             if most is not None and self._of_user.get((name, workload.user), 0) >= most:
@@ -82,7 +82,7 @@ class Claims:
     def left_for_user(self, workload: Workload) -> dict[str, tuple[int, str]]:
         """What the user may still use of each limited resource, and the queue that limits it."""
         left: dict[str, tuple[int, str]] = {}
-        for name in self.limiting(workload.queue):
+        for name in self.limiting_queues(workload.queue):
             limit = limit_of(self._queues[name], workload.user)
             for resource, most in limit.amounts if limit is not None else ():
                 more = most - self._amounts.get((name, workload.user, resource), 0)
@@ -90,7 +90,7 @@ class Claims:
                     left[resource] = (more, name)
         return left
 
-    def limiting(self, queue: str) -> tuple[str, ...]:
+    def limiting_queues(self, queue: str) -> tuple[str, ...]:
         """The queues on the path to the root that limit claims or users, nearest first."""
         known = self._limiting.get(queue)
         if known is None:

@@ -401,7 +401,7 @@ class Tree:
         }
         return {pair: amount for pair, amount in missing.items() if amount > 0}
 
-    def borrowed(self, queue: str, pair: FlavorResource) -> int:
+    def amount_borrowed(self, queue: str, pair: FlavorResource) -> int:
         """Usage at the queue beyond the quota of its subtree.
 
         At a root this is usage that remained when quota was reduced.
@@ -415,7 +415,7 @@ class Tree:
 
         The queues that own this quota can reclaim it.
         """
-        return self.borrowed(queue, pair) > 0
+        return self.amount_borrowed(queue, pair) > 0
 
     def within_nominal(self, queue: str, usage_after: Usage) -> bool:
         """Whether these totals, as they would be stored at the queue, are within its own quota.

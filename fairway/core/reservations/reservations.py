@@ -97,7 +97,7 @@ class Reservations:
         self._asked: dict[tuple[str, str, tuple[str, ...]], list[Hold]] = {}
         if self._settings.reserves and planning.has_clusters:
             for hold in sorted(self._kept_from_before(), key=lambda hold: hold.rank):
-                if self._outranked(hold) == []:
+                if self._find_outranked(hold) == []:
                     self._put(hold)
 
     # Questions of the planner.
@@ -167,7 +167,7 @@ class Reservations:
 
     # Changes during a plan.
 
-    def started(self, cluster: str, started: Started) -> None:
+    def note_started(self, cluster: str, started: Started) -> None:
         """Notes pods that this plan placed: their end frees room in future."""
         self._started.setdefault(cluster, []).append(started)
 
@@ -197,17 +197,17 @@ class Reservations:
             return
         best: Hold | None = None
         for place in self._places(workload, reasons):
-            spot = self._glance(place) if self._outranked(place) is not None else None
+            spot = self._glance(place) if self._find_outranked(place) is not None else None
             if spot is not None and (
                 best is None or best.spot is None or spot.starts_at < best.spot.starts_at
             ):
                 best = place
         if best is not None:
-            for other in self._outranked(best) or ():
+            for other in self._find_outranked(best) or ():
                 self.drop(other.workload)
             self._put(best)
 
-    def listed(self) -> tuple[Reservation, ...]:
+    def entries(self) -> tuple[Reservation, ...]:
         """All reservations, as listed in the plan."""
         reservations = []
         for hold in self._holds.values():
@@ -288,7 +288,7 @@ class Reservations:
         priorities = tuple(-snapshot.facts.queues[name].priority for name in reversed(path))
         return (priorities, -workload.priority, workload.queued_at, workload.key)
 
-    def _outranked(self, hold: Hold) -> list[Hold] | None:
+    def _find_outranked(self, hold: Hold) -> list[Hold] | None:
         """The reservations that this one replaces; None if it ranks after those in its slots."""
         losers: list[Hold] = []
         for slot in hold.slots:

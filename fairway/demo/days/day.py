@@ -49,7 +49,7 @@ class Day:
     unavailable_max: int = 1
     speeds: Mapping[str, float] = field(default_factory=dict)  # of a replica, by cluster; default 1
 
-    def wanted(self, hour: float) -> int:
+    def replicas_at(self, hour: float) -> int:
         """Replicas that are requested at an hour."""
         hours = [at for at, _ in self.demand]
         position = bisect_right(hours, hour)

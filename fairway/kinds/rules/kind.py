@@ -84,7 +84,7 @@ class RuleKind:
                 result += _template_faults(role)
                 role.pod_set()
             # Values that expressions can't handle show in the first pod of each set.
-            list(self._pods.made(roles, of_each_at_most=1))
+            list(self._pods.make(roles, of_each_at_most=1))
         except RuleFault as fault:
             result.append(str(fault))
         return result
@@ -123,11 +123,11 @@ class RuleKind:
     def is_held(self, manifest: JsonObject) -> bool:
         return self._spec.hold is not None and _has(manifest, self._spec.hold.held)
 
-    def held(self, manifest: JsonObject) -> JsonObject:
+    def hold(self, manifest: JsonObject) -> JsonObject:
         made = copy_of(manifest)
         return made if self._spec.hold is None else _patch(made, self._spec.hold.held)
 
-    def released(self, manifest: JsonObject) -> JsonObject:
+    def release(self, manifest: JsonObject) -> JsonObject:
         made = copy_of(manifest)
         if self._spec.hold is None or not self.is_held(manifest):
             return made
@@ -140,7 +140,7 @@ class RuleKind:
         copies = self.replicas(manifest)
         made: list[Pod] = []
         with suppress(RuleFault):
-            made = list(self._pods.made(roles))
+            made = list(self._pods.make(roles))
         if copies is None:
             return made
         counts = {role.name: role.count for role in roles}
@@ -164,7 +164,7 @@ class RuleKind:
         copies = self.replicas(body)
         return self._status.read(body, self._counts(body), replicas=1 if copies is None else copies)
 
-    def merged(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
+    def merge(self, manifest: JsonObject, statuses: Mapping[str, JsonObject]) -> JsonObject:
         if not statuses:
             return {}
         order = sorted(

@@ -40,7 +40,7 @@ class CompiledPods:
             for key, text in spec.labels.items()
         }
 
-    def made(self, roles: Sequence[Role], *, of_each_at_most: int | None = None) -> Iterator[Pod]:
+    def make(self, roles: Sequence[Role], *, of_each_at_most: int | None = None) -> Iterator[Pod]:
         """The pods of all roles in order; at most `of_each_at_most` of each role, if given."""
         names = {role.name: [role.pod_name(index) for index in range(role.count)] for role in roles}
         counts = {role.name: role.count for role in roles}

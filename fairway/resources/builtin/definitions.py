@@ -73,7 +73,7 @@ def _parser() -> Parser:
 
 def node_of(name: str) -> Node:
     """The Node of a definition; parts are shared between kinds."""
-    return _parser().named(name)
+    return _parser().definition(name)
 
 
 def reference(name: str) -> JsonObject:

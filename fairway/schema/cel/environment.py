@@ -94,7 +94,7 @@ class Program:
         self._environment = environment
         self._expression = expression
 
-    def serialized(self) -> bytes:
+    def serialize(self) -> bytes:
         """The checked expression in its wire form, for analysis."""
         return bytes(self._expression.serialize())
 

@@ -54,7 +54,7 @@ class _Message(NamedTuple):
 def undefined_field(source: str, node: Node, *, is_resource: bool) -> str:
     """The fault of the first unknown field in a valid expression; empty if there is none."""
     # The checked expression is wrapped in an envelope that names its type.
-    checked = _read(environment.compile(source, _VARIABLES).serialized()).part(2)
+    checked = _read(environment.compile(source, _VARIABLES).serialize()).part(2)
     expression = checked.part(4) if checked else None
     if checked is None or expression is None:
         return ""

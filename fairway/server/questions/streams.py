@@ -97,13 +97,13 @@ class Talks:
         if target.subresource == "stream":
             meeting = self._call(target.name, result, reach, may_still)
         else:
-            meeting = self._talked(call, reach, may_still)
+            meeting = self._talk(call, reach, may_still)
         # Last: a client that repeats the request without an upgrade learns why it was refused.
         if call.request.header("upgrade").lower() != "websocket":
             raise BadRequest("a WebSocket is needed here")
         return Response(status=101, meeting=meeting)
 
-    def _talked(self, call: Call, reach: Reach, may_still: MayStill) -> Meeting:
+    def _talk(self, call: Call, reach: Reach, may_still: MayStill) -> Meeting:
         """A stream from a client to a pod."""
         request = _command(call) if call.target.subresource == "exec" else _port(call)
 

@@ -75,7 +75,7 @@ class Collector:
         )
         if wants_orphan and self._shelves.dependents(metadata["uid"]):
             finalizers.append(ORPHAN)
-        elif wants_foreground and self._blocking(metadata["uid"]):
+        elif wants_foreground and self._blockers(metadata["uid"]):
             finalizers.append(FOREGROUND)
         if kind == NAMESPACES and self._contents(metadata["name"]):
             return [*finalizers, "kubernetes"]
@@ -171,12 +171,12 @@ class Collector:
 
     async def _release_foreground(self, uid: str) -> None:
         place = self._shelves.place(uid)
-        if place is not None and not self._blocking(uid):
+        if place is not None and not self._blockers(uid):
             record = self._shelves.get(*place)
             if record is not None and FOREGROUND.encode() in record.raw:
                 await self._drop_finalizer(place, FOREGROUND)
 
-    def _blocking(self, uid: str) -> list[RecordKey]:
+    def _blockers(self, uid: str) -> list[RecordKey]:
         """The dependents that block the deletion of their owner (`blockOwnerDeletion`)."""
         return [
             place
@@ -225,11 +225,11 @@ class Collector:
     async def _expire_events(self) -> None:
         while True:
             oldest = self._clock.now() - EVENT_LIFE_SECONDS
-            for place in self._expired(oldest):
+            for place in self._find_expired(oldest):
                 await self._delete(place, Deletion())
             await self._clock.sleep(_SWEEP_SECONDS)
 
-    def _expired(self, oldest: float) -> Iterable[RecordKey]:
+    def _find_expired(self, oldest: float) -> Iterable[RecordKey]:
         for name, record in list(self._shelves.shelf(EVENTS).records.items()):
             body = record.body()
             seen = [body["metadata"]["creationTimestamp"]]
@@ -271,7 +271,7 @@ class Collector:
             return  # gone, or replaced by another object of its name
 
     def _key(self, kind: KindId) -> ResourceKey | None:
-        resource = self._store.catalogue.storing(*kind)
+        resource = self._store.catalogue.stored_version(*kind)
         if resource is None:
             return None
         return ResourceKey(resource.group, resource.version, resource.plural)

@@ -81,7 +81,7 @@ def answer(
                 continue_from=_render(_Token(where.version, *last)),
                 remaining=len(names) - index if is_plain else None,
             )
-        result.append(record.stored(resource))
+        result.append(record.as_stored(resource))
         last = name
     return Listing(items=result, version=str(where.version))
 

@@ -143,7 +143,7 @@ class Record:
         decoded: JsonObject = _decode(self.raw)
         return decoded
 
-    def stored(self, resource: Resource) -> Stored:
+    def as_stored(self, resource: Resource) -> Stored:
         """The object in a given version of its kind."""
         if resource.api_version == self.api_version and self.version > resource.defined_at:
             return Stored(self.raw)
@@ -155,17 +155,17 @@ class Record:
             body = self._body_in(resource)
             if resource.is_custom:
                 prune(body, resource.schema)
-            return self._saying(body, self.kept_as)
+            return self._with_body(body, self.kept_as)
         if not resource.is_custom or self.conforms_to is resource.schema:
             return self
         if self.shown[0] is not resource.schema:
             body = self.body()
             # The disk has it in no API version exactly, so an update must always be written.
-            record = self._saying(body, "") if prune(body, resource.schema) else None
+            record = self._with_body(body, "") if prune(body, resource.schema) else None
             self.shown = (resource.schema, record)
         return self.shown[1] or self
 
-    def _saying(self, body: JsonObject, kept_as: str) -> Record:
+    def _with_body(self, body: JsonObject, kept_as: str) -> Record:
         record = Record.of(body, self.version)
         record.kept_as = kept_as
         return record

@@ -150,7 +150,7 @@ class EmbeddedStore:
 
     async def get(self, kind: ResourceKey, name: str, namespace: str = "") -> Stored:
         resource = self._resource(kind)
-        return self._record(resource, (namespace, name)).stored(resource)
+        return self._record(resource, (namespace, name)).as_stored(resource)
 
     async def list(
         self, kind: ResourceKey, selection: Selection = EVERYTHING, page: Page = WHOLE
@@ -196,7 +196,7 @@ class EmbeddedStore:
             watch.make_room(len(present))
             for record in present:
                 if test(record):
-                    stored = record.stored(resource)
+                    stored = record.as_stored(resource)
                     watch.push(WatchEvent(type="ADDED", stored=stored, version=str(record.version)))
             if start.initial_events and start.bookmarks:
                 watch.bookmark(self.writer.published, ends_initial=True)
@@ -322,12 +322,12 @@ class EmbeddedStore:
         body = old.body()
         if grace.is_granted(resource, body, how):
             if not grace.mark(body, how, self.clock.now()):
-                return old.stored(resource), False
+                return old.as_stored(resource), False
             return await self._keep(resource, body, old, write), False
         finalizers = self.collector.holders(resource, body, how)
         if not finalizers:
             await self._remove(resource, body, old, write)
-            return old.stored(resource), True
+            return old.as_stored(resource), True
         metadata = body["metadata"]
         is_new = "deletionTimestamp" not in metadata
         if is_new:
@@ -336,7 +336,7 @@ class EmbeddedStore:
             if "generation" in metadata:
                 metadata["generation"] += 1
         elif finalizers == metadata.get("finalizers"):
-            return old.stored(resource), False
+            return old.as_stored(resource), False
         if finalizers != ["kubernetes"] or _kind_id(resource) != NAMESPACES:
             metadata["finalizers"] = finalizers
         self.collector.mark_terminating(resource, body)
@@ -356,7 +356,7 @@ class EmbeddedStore:
         # An object stored in another API version is written again, as in Kubernetes.
         is_kept = old.kept_as.rpartition("/")[2] == _kept_version(resource)
         if is_kept and same(after, before):
-            return old.stored(resource)
+            return old.as_stored(resource)
         metadata = after["metadata"]
         if metadata.get("deletionTimestamp") and not self.collector.is_held(resource, after):
             return await self._remove(resource, after, old, write)
@@ -373,16 +373,16 @@ class EmbeddedStore:
             record.conforms_to = resource.schema
         change = Change(_kind_id(resource), record, previous, is_removed=False)
         await self.writer.stage(change)
-        return record.stored(resource)
+        return record.as_stored(resource)
 
     async def _remove(
         self, resource: Resource, body: JsonObject, previous: Record, write: Write
     ) -> Stored:
         if write.dry_run:
-            return previous.stored(resource)
+            return previous.as_stored(resource)
         record = Record.of(_as_kept(resource, body), self.writer.next_version())
         await self.writer.stage(Change(_kind_id(resource), record, previous, is_removed=True))
-        return record.stored(resource)
+        return record.as_stored(resource)
 
     def _change(self, change: Change) -> None:
         """Handles each write once it is on disk: updates the catalogue, collects dependents."""

@@ -63,7 +63,7 @@ class EmbeddedWatch:
         now = not change.is_removed and self._selects(change.record)
         version = str(change.version)
         if now:
-            stored = change.record.stored(self._resource)
+            stored = change.record.as_stored(self._resource)
             return WatchEvent(type="MODIFIED" if was else "ADDED", stored=stored, version=version)
         if was and change.previous is not None:
             last = change.record if change.is_removed else change.previous.at(change.version)

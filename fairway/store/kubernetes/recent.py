@@ -43,7 +43,7 @@ class Recent:
     def forget(self, kind: ResourceKey, namespace: str, name: str) -> None:
         self._known.pop((kind, namespace, name), None)
 
-    def unchanged(
+    def if_unchanged(
         self, kind: ResourceKey, body: JsonObject, *, namespace: str, subresource: str
     ) -> Stored | None:
         """The object, if an update would not change it."""

@@ -122,7 +122,7 @@ class KubernetesStore:
         subresource: str = "",
         write: Write,
     ) -> Stored:
-        known = self.recent.unchanged(kind, body, namespace=namespace, subresource=subresource)
+        known = self.recent.if_unchanged(kind, body, namespace=namespace, subresource=subresource)
         if known is not None:
             self.spared += 1
             return known

@@ -22,7 +22,7 @@ SETTINGS = Settings(url="http://stock.example.com", interval_seconds=60, expiry_
 
 
 def stock(inventory: Inventory) -> list[tuple[int | None, int | None]]:
-    return [(pool.stock, pool.price_nanos) for pool in inventory.merged(SEEN).pools]
+    return [(pool.stock, pool.price_nanos) for pool in inventory.merge(SEEN).pools]
 
 
 class Endpoint:
@@ -58,7 +58,7 @@ async def test_what_an_endpoint_says_of_a_pool_goes_before_what_the_driver_sees(
     endpoint = Endpoint(clock)
     async with following(endpoint, clock) as (inventory, changes):
         assert stock(inventory) == [(4, 9_800_000_000), (None, None)]
-        assert inventory.merged(SEEN).pools[0].nodes == 2
+        assert inventory.merge(SEEN).pools[0].nodes == 2
         await clock.advance(600)
         assert len(changes) == 1, "the same answer is no news"
         endpoint.answer = b'{"pools": [{"name": "other", "stock": 0}]}'
@@ -136,4 +136,4 @@ async def test_a_real_endpoint_is_asked(unused_tcp_port: int) -> None:
 async def test_the_static_inventory_adds_nothing() -> None:
     inventory = Listed()
     await inventory.run(lambda: None)
-    assert inventory.merged(SEEN) is SEEN
+    assert inventory.merge(SEEN) is SEEN

@@ -65,7 +65,7 @@ def test_changes_come_to_the_same_as_the_last_of_each(several: list[Any], at: in
             tell(fresh, (what, name, value))
     assert picture.nodes_seen() == fresh.nodes_seen()
     assert picture.pods == fresh.pods
-    assert picture.used() == fresh.used()
+    assert picture.usage() == fresh.usage()
 
 
 def test_what_did_not_change_is_the_same_value() -> None:

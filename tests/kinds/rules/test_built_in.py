@@ -331,7 +331,7 @@ def test_ready_copies_of_an_inference_service_add_up() -> None:
         "conditions": [{"type": "Ready", "status": "True"}],
         "modelStatus": {"copies": {"totalCopies": 2, "failedCopies": 0}},
     }
-    merged = kind.merged(manifest, {"east": part, "west": part})
+    merged = kind.merge(manifest, {"east": part, "west": part})
     assert kind.read({**manifest, "status": merged}).ready == 4
 
 

@@ -50,8 +50,8 @@ def test_no_damage_to_a_manifest_makes_a_kind_stumble(kind: RuleKind) -> None:
             kind.templates(one)
             kind.dependencies(one)
             kind.read({**one, "status": odd})
-            kind.merged(one, {"a": kind.play(one, [], now=0.0)})
-            kind.released(kind.held(kind.with_counts(one, {})))
+            kind.merge(one, {"a": kind.play(one, [], now=0.0)})
+            kind.release(kind.hold(kind.with_counts(one, {})))
             assert one == before
 
 

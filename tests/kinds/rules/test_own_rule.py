@@ -101,20 +101,20 @@ def test_no_manifest_makes_it_stumble(spec: Any) -> None:
 
 
 def test_it_is_held_and_released_by_its_patches() -> None:
-    held = KIND.held(sweep())
+    held = KIND.hold(sweep())
     assert held["spec"]["paused"] is True
     assert KIND.is_held(held)
     assert KIND.pods(held) == ()
-    assert KIND.released(held)["spec"]["paused"] is False
-    assert KIND.released(sweep()) == sweep(), "what is not held is left alone"
+    assert KIND.release(held)["spec"]["paused"] is False
+    assert KIND.release(sweep()) == sweep(), "what is not held is left alone"
 
 
 def test_a_kind_without_a_way_is_never_held() -> None:
     rule = copy.deepcopy(SWEEP)
     del rule["spec"]["hold"]
     kind = kind_of(rule)
-    assert kind.held(sweep()) == sweep()
-    assert not kind.is_held(kind.held(sweep()))
+    assert kind.hold(sweep()) == sweep()
+    assert not kind.is_held(kind.hold(sweep()))
 
 
 def test_counts_are_written_where_they_stand() -> None:
@@ -145,7 +145,7 @@ def test_the_status_follows_from_the_pods(phases: tuple[str, ...], state: str, p
 
 
 def test_numbers_add_up_over_clusters_and_the_worst_phase_counts() -> None:
-    merged = KIND.merged(
+    merged = KIND.merge(
         sweep(),
         {
             "east": {"state": "Done", "active": 0, "done": 2},

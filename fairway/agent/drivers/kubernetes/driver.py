@@ -85,38 +85,38 @@ class KubernetesDriver:
 
     async def observe(self) -> Observation:
         self._news.clear()
-        return self._opened().observation()
+        return self._require_open().observation()
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         await self._news.wait()
 
     async def apply(self, work: Work) -> None:
-        await self._opened().apply(work)
+        await self._require_open().apply(work)
 
     async def stop(self, name: str, how: Stop) -> None:
-        await self._opened().stop(name, how)
+        await self._require_open().stop(name, how)
 
     async def remove(self, name: str) -> None:
-        await self._opened().remove(name)
+        await self._require_open().remove(name)
 
     async def release(self, nodes: Sequence[str]) -> None:
-        await self._opened().release(nodes)
+        await self._require_open().release(nodes)
 
     async def logs(self, query: LogQuery) -> AsyncIterator[bytes]:
-        async with aclosing(self._opened().streaming.logs(query)) as chunks:
+        async with aclosing(self._require_open().streaming.logs(query)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
     async def execute(self, query: CommandQuery, exchange: Exchange) -> int:
-        return await self._opened().streaming.execute(query, exchange)
+        return await self._require_open().streaming.execute(query, exchange)
 
     async def forward(self, query: PortQuery, exchange: Exchange) -> None:
-        await self._opened().streaming.forward(query, exchange)
+        await self._require_open().streaming.forward(query, exchange)
 
     async def usage(self, work: str) -> tuple[PodUsage, ...]:
-        return await self._opened().metering.usage(work)
+        return await self._require_open().metering.usage(work)
 
-    def _opened(self) -> Opened:
+    def _require_open(self) -> Opened:
         if self._open is None:
             raise DriverFault("the driver is not open")
         return self._open

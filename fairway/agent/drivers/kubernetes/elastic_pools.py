@@ -18,7 +18,7 @@ class Offering:
         self._picture = picture
         self._provisioning = provisioning
 
-    def found(self) -> Found:
+    def unlisted_pools(self) -> Found:
         """Pools of autoscalers, which the Cluster does not list."""
         return self._picture.found_pools(self._spec.instance_types)
 
@@ -26,17 +26,17 @@ class Offering:
         """All pools; a listed pool replaces a found pool of the same name."""
         listed = self._spec.elastic_pools
         names = {pool.name for pool in listed}
-        return (*listed, *(pool for pool in self.found().pools if pool.name not in names))
+        return (*listed, *(pool for pool in self.unlisted_pools().pools if pool.name not in names))
 
-    def seen(self) -> tuple[PoolSeen, ...]:
+    def listed_pools(self) -> tuple[PoolSeen, ...]:
         """Pools by the labels of their nodes.
 
         The cluster's own autoscaler provisions nodes, so nodes that are being provisioned are known
         only where requests ask for them.
         """
-        return tuple(self._seen(pool) for pool in self.pools())
+        return tuple(self._observe(pool) for pool in self.pools())
 
-    def _seen(self, pool: ElasticPool) -> PoolSeen:
+    def _observe(self, pool: ElasticPool) -> PoolSeen:
         wanted, tally = pool.labels.items(), self._provisioning.tally(pool.name)
         count = sum(wanted <= node.labels.items() for node in self._picture.nodes.values())
         return PoolSeen(

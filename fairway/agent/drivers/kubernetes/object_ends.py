@@ -53,7 +53,7 @@ class Ending:
             if held is None:
                 await self.delete(key, body, kept.work)
             elif held:
-                served = await self._making.served(body)
+                served = await self._making.kind_of(body)
                 patched = await self._hands.patch(
                     key_of_kind(served), key.name, held, key.namespace, kept.work
                 )
@@ -89,7 +89,7 @@ class Ending:
         if other is not None:
             await self._making.hand_over(key, body, other)
         elif marks.stays(body):
-            served = await self._making.served(body)
+            served = await self._making.kind_of(body)
             patched = await self._hands.patch(
                 key_of_kind(served), key.name, marks.without_marks(), key.namespace, kept.work
             )
@@ -98,7 +98,7 @@ class Ending:
             await self.delete(key, body, kept.work)
 
     async def delete(self, key: ObjectKey, body: JsonObject, work: Work | None) -> None:
-        served = await self._making.served(body)
+        served = await self._making.kind_of(body)
         how = Deletion(propagation="Foreground", uid=text(body, "metadata", "uid"))
         try:
             await self._hands.delete(key_of_kind(served), key.name, key.namespace, work, how)
@@ -120,6 +120,6 @@ def _hold(kind: Kind, body: JsonObject) -> JsonObject | None:
     """The patch that holds an object: empty if it is held already, None if it cannot be held."""
     if kind.is_held(body):
         return {}
-    after = kind.held(body)
+    after = kind.hold(body)
     # A pod that exists cannot be held.
     return None if same(after, body) or kind.name == "Pod" else difference(body, after)

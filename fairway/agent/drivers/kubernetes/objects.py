@@ -89,7 +89,7 @@ class Making:
                 faults[position] = str(refused)
         return faults
 
-    async def served(self, body: JsonObject) -> Served:
+    async def kind_of(self, body: JsonObject) -> Served:
         """The kind of an object in this cluster; Refused if the cluster has no such kind."""
         try:
             resource = await self._discovery.of(body)
@@ -104,7 +104,7 @@ class Making:
         wanted, kind = manifest.object, self._find_kind(manifest.object)
         if not name_of(wanted):
             raise Refused("metadata.name: an object needs a name")
-        served = await self.served(wanted)
+        served = await self.kind_of(wanted)
         key = key_of(wanted)
         if manifest.update == "ReadOnly":
             await self._look_at(kept, position, served, key, work)
@@ -183,7 +183,7 @@ class Making:
         body = with_value(body, ("metadata", "namespace"), namespace_of(body))
         if kind is not None:
             is_held = work.spec.desired == "Hold"
-            body = kind.held(body) if is_held else kind.released(body)
+            body = kind.hold(body) if is_held else kind.release(body)
             owner = marks.Owner(
                 cluster=self._cluster, work=work.metadata.name, attempt=work.spec.attempt
             )
@@ -224,7 +224,7 @@ class Making:
         attempt = to.work.spec.attempt
         owner = marks.Owner(cluster=self._cluster, work=to.name, attempt=attempt)
         patch = marks.with_marks({}, owner)
-        served = await self.served(body)
+        served = await self.kind_of(body)
         patched = await self._hands.patch(
             key_of_kind(served), key.name, patch, key.namespace, to.work
         )

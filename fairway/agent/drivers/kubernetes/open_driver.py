@@ -236,11 +236,11 @@ class Opened:
         return 0.0 if self._silent_since is None else self._clock.now() - self._silent_since
 
     def observation(self) -> Observation:
-        match = self.offering.found()
+        match = self.offering.unlisted_pools()
         return Observation(
             nodes=self.picture.nodes_seen(),
             works=self.works.seen(),
-            pools=self.offering.seen(),
+            pools=self.offering.listed_pools(),
             offered=match.pools,
             quotas=match.quotas,
             kinds=self._names,
@@ -251,7 +251,7 @@ class Opened:
     def _sum_up(self) -> None:
         """Computes the claims of the whole cluster; too costly for each observation."""
         nodes = self.picture.nodes_seen()
-        result = scores(nodes, self.picture.used())
+        result = scores(nodes, self.picture.usage())
         labels = {PREFIX + name: str(value) for name, value in result.items()}
         models = {
             has.model

@@ -216,7 +216,7 @@ class Picture:
 
     # Summaries.
 
-    def used(self) -> Mapping[str, Mapping[str, int]]:
+    def usage(self) -> Mapping[str, Mapping[str, int]]:
         """What all running pods use, by node."""
         total = {name: dict(several) for name, several in self._others.items()}
         for pods in self.pods.values():

@@ -78,7 +78,7 @@ class Reserving:
             if kind is None or kind.faults(manifest.object):
                 continue
             namespace = namespace_of(manifest.object)
-            pods = due(kind, kind.released(manifest.object), (), now=now)
+            pods = due(kind, kind.release(manifest.object), (), now=now)
             for index, pod in enumerate(pods):
                 name = f"{_digest(work)}-{position}-{index}"
                 yield position, self._placeholder(work, pod, f"placeholder-{name}", namespace)

@@ -162,7 +162,7 @@ class Provisioning:
 
     async def ready(self, work: Work, pools: Iterable[ElasticPool]) -> Work | None:
         """The work, with the annotations its pods need, if its nodes are provisioned; else None."""
-        wanted = dict(self._wanted(work, pools))
+        wanted = dict(self._demand(work, pools))
         if self._kind is None or not wanted:
             return work
         annotations: dict[str, str] = {}
@@ -187,7 +187,7 @@ class Provisioning:
                     if not await self._hands.remove_own(TEMPLATES, f"{own}-{at}", namespace):
                         break
 
-    def _wanted(
+    def _demand(
         self, work: Work, pools: Iterable[ElasticPool]
     ) -> Iterator[tuple[tuple[str, int], str]]:
         classes = {pool.name: pool.provisioning_class for pool in pools if pool.provisioning_class}
@@ -228,7 +228,7 @@ class Provisioning:
             kind = self._find_kind(manifest.object)
             if kind is None or kind.faults(manifest.object):
                 continue
-            for pod in due(kind, kind.released(manifest.object), (), now=self._clock.now()):
+            for pod in due(kind, kind.release(manifest.object), (), now=self._clock.now()):
                 alike.setdefault((position, pod.pod_set), []).append(pod.spec)
         for specs in list(alike.values())[:_TEMPLATE_MOST]:
             yield len(specs), specs[0]

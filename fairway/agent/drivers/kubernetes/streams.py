@@ -81,7 +81,7 @@ class Streaming:
             asked["sinceTime"] = timestamp(query.since)
         path = path_of(PODS, pod.seen.name, pod.namespace, "log")
         try:
-            opened = self._acting(kept, pod).stream(path, asked, tells_opening=True)
+            opened = self._api_of(kept, pod).stream(path, asked, tells_opening=True)
             async with aclosing(opened) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -125,14 +125,14 @@ class Streaming:
         protocols: tuple[str, ...],
     ) -> AsyncIterator[_Stream]:
         path = path_of(PODS, pod.seen.name, pod.namespace, what)
-        api = self._acting(kept, pod)
+        api = self._api_of(kept, pod)
         try:
             async with api.websocket(path, asked, protocols=protocols) as stream:
                 yield stream
         except ApiError as fault:
             raise _describe(fault) from fault
 
-    def _acting(self, kept: Kept, pod: OwnPod) -> KubeApi:
+    def _api_of(self, kept: Kept, pod: OwnPod) -> KubeApi:
         if self._settings.act_as == "Tenant" or (kept.work and kept.work.spec.executor):
             return self._api.acting_as(rights.executor_of(kept.work, pod.namespace))
         return self._api

@@ -159,7 +159,7 @@ class Works:
             if kept.is_stopped or work is None or work.spec.desired != "Run" or kept.next:
                 continue
             asked = work.spec.manifests[position].object
-            if kind.is_held(body) and not kind.is_held(kind.released(asked)):
+            if kind.is_held(body) and not kind.is_held(kind.release(asked)):
                 faults.setdefault(position, _held_by_others(body))
             trouble = self._picture.trouble(text(body, "metadata", "uid"))
             if trouble is not None and not pods:

@@ -54,7 +54,7 @@ async def run_beside(
     await run.start(container, query)
     process = run.process
     await exchange.begin()
-    reading = [asyncio.ensure_future(item) for item in run.reading(exchange)]
+    reading = [asyncio.ensure_future(item) for item in run.read(exchange)]
     beside = [
         asyncio.ensure_future(run.feed(exchange)),
         asyncio.ensure_future(_end_with(pod, container["name"], process, clock)),
@@ -105,7 +105,7 @@ class _Pipes:
         given = PIPE if query.has_input else DEVNULL
         self.process = await _start(container, query, stdin=given, stdout=PIPE, stderr=PIPE)
 
-    def reading(self, exchange: Exchange) -> list[Any]:
+    def read(self, exchange: Exchange) -> list[Any]:
         assert self.process.stdout is not None, "a pipe"
         assert self.process.stderr is not None, "a pipe"
         return [
@@ -160,7 +160,7 @@ class _Terminal:
         finally:
             os.close(theirs)
 
-    def reading(self, exchange: Exchange) -> list[Any]:
+    def read(self, exchange: Exchange) -> list[Any]:
         return [self._read(exchange)]
 
     async def _read(self, exchange: Exchange) -> None:

@@ -144,7 +144,7 @@ class LocalDriver:
         }
         return Observation(nodes=(node,), works=works, version=os.uname().release)
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         await self._news.wait()
 
     async def apply(self, work: Work) -> None:
@@ -169,7 +169,7 @@ class LocalDriver:
         output = Output(pod.folder, container, is_previous=query.is_previous)
         try:
             yield b""
-            for part in output.kept(since=query.since, tail_lines=query.tail_lines):
+            for part in output.lines(since=query.since, tail_lines=query.tail_lines):
                 yield part
             while query.follow and not query.is_previous:
                 is_over = has_ended(pod, container)  # checked first, so that all output is read
@@ -289,7 +289,7 @@ class LocalDriver:
             if pod.is_over and (pod.is_ending or attempt != kept.attempt):
                 keeping.forget(kept, pod)
                 continue
-            keeping.found(kept, pod)
+            keeping.adopt(kept, pod)
             if not pod.is_over and not pod.is_placeholder:
                 await self._meet(pod)
 

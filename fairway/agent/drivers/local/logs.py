@@ -26,7 +26,7 @@ class Output:
         self._older = folder / "logs" / f"{name}.1"
         self._file: _Frames | None = None
 
-    def kept(self, *, since: float | None = None, tail_lines: int | None = None) -> list[bytes]:
+    def lines(self, *, since: float | None = None, tail_lines: int | None = None) -> list[bytes]:
         """What was written so far, since a time and at most the last `tail_lines` lines."""
         frames: list[Frame] = []
         if self._older.exists():

@@ -20,7 +20,7 @@ def see_work(kept: Kept, find_kind: FindKind, *, node: str, now: float) -> WorkS
         name=kept.name,
         attempt=kept.attempt,
         pods=(
-            *(pod.seen(node) for pod in kept.pods.values()),
+            *(pod.observe(node) for pod in kept.pods.values()),
             *(
                 _waits(name, waiting_pod, kept.attempt)
                 for name, waiting_pod in kept.waiting.items()
@@ -46,7 +46,7 @@ def pods_of_object(kept: Kept, owner: str) -> list[PodState]:
         if waiting_pod.owner == owner
     ]
     names = {pod.name for pod in waiting}
-    made = [pod.played() for pod in kept.by_name(owner).values() if pod.name not in names]
+    made = [pod.pod_state() for pod in kept.by_name(owner).values() if pod.name not in names]
     return [*made, *waiting]
 
 

@@ -108,7 +108,7 @@ class Keeping:
 
     # Events
 
-    def found(self, kept: Kept, pod: LocalPod) -> None:
+    def adopt(self, kept: Kept, pod: LocalPod) -> None:
         """Takes a pod of an earlier driver; it replaces an earlier pod of the same name."""
         self.forget(kept, pod)
         kept.pods[pod.key] = pod
@@ -342,7 +342,7 @@ class Keeping:
         volumes.make(folders)
         write_json(folder / "plan.json", made)
         pod = LocalPod(folder, made)
-        self.found(kept, pod)
+        self.adopt(kept, pod)
         pod.start()
         self._started(pod)
         self._changed()
@@ -366,7 +366,7 @@ class Keeping:
             kind = self._find_kind(manifest.object)
             if kind is None or kind.faults(manifest.object):
                 continue
-            for pod in due(kind, kind.released(manifest.object), (), now=self._now()):
+            for pod in due(kind, kind.release(manifest.object), (), now=self._now()):
                 self._hold_room(kept, pod, f"placeholder-{position}-{pod.name}")
 
     def _hold_room(self, kept: Kept, pod: Pod, name: str) -> None:

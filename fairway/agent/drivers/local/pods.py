@@ -196,7 +196,7 @@ class LocalPod:
 
     # Reporting
 
-    def seen(self, node: str) -> PodSeen:
+    def observe(self, node: str) -> PodSeen:
         state = self.state
         phase = _PHASES[state.get("phase", "Starting")]
         if self.is_ending:
@@ -219,7 +219,7 @@ class LocalPod:
             containers=tuple(container["name"] for container in self.plan["containers"]),
         )
 
-    def played(self) -> PodState:
+    def pod_state(self) -> PodState:
         """The pod as the controller of its kind sees it."""
         state = self.state
         phases: dict[str, KindPhase] = {

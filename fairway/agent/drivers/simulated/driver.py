@@ -57,7 +57,7 @@ class SimulatedDriver:
         self._news.clear()
         return self._world.observe(self._clock.now())
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         await self._news.wait()
 
     async def apply(self, work: Work) -> None:

@@ -71,7 +71,7 @@ class LivePod:
         self.step += 1
         self._seen = None
 
-    def seen(self) -> PodSeen:
+    def observe(self) -> PodSeen:
         if self._seen is None:
             self._seen = PodSeen(
                 name=self.name,

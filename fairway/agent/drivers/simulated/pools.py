@@ -82,7 +82,7 @@ class ElasticPools:
             if not self._pools[name].nodes + self._pools[name].provisioning:
                 del self._pools[name]
 
-    def seen(self) -> tuple[PoolSeen, ...]:
+    def observe(self) -> tuple[PoolSeen, ...]:
         return tuple(
             PoolSeen(
                 name=name,

@@ -157,7 +157,7 @@ class World:
         return Observation(
             nodes=self._seen_nodes,
             works=dict(self._seen_works),
-            pools=self._pools.seen(),
+            pools=self._pools.observe(),
             kinds=self._lives.settings.kinds,
             version="simulated",
         )
@@ -252,7 +252,7 @@ class World:
             kind = self._find_kind(manifest.object)
             if kind is None or kind.faults(manifest.object):
                 continue
-            for pod in due(kind, kind.released(manifest.object), (), now=now):
+            for pod in due(kind, kind.release(manifest.object), (), now=now):
                 name = f"placeholder-{position}-{pod.name}"
                 if name not in made.pods:
                     made.pods[name] = self._pod(made, pod, _NO_POSITION, name=name, runs=None)
@@ -295,7 +295,7 @@ class World:
             wanted = manifest.object
             kind = self._find_kind(wanted)
             if kind is not None:
-                wanted = kind.held(wanted) if is_held else kind.released(wanted)
+                wanted = kind.hold(wanted) if is_held else kind.release(wanted)
             try:
                 body = self.objects.apply(manifest, wanted, owner=name)
             except Refused as refused:
@@ -410,7 +410,7 @@ class World:
         return WorkSeen(
             name=made.work.metadata.name,
             attempt=made.work.spec.attempt,
-            pods=tuple(pod.seen() for pod in made.pods.values()),
+            pods=tuple(pod.observe() for pod in made.pods.values()),
             objects=objects,
             faults=dict(made.faults),
             checkpointed_at=made.checkpointed_at,

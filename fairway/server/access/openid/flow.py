@@ -111,7 +111,7 @@ class Flow:
             return SignedIn(
                 token=granted.id_token,
                 refresh_token=granted.refresh_token or known,
-                believed=await self._id_tokens.believed(granted.id_token),
+                believed=await self._id_tokens.verify(granted.id_token),
             )
 
     @asynccontextmanager

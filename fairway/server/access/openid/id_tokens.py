@@ -73,7 +73,7 @@ class IdTokens:
         Raises Unavailable when the provider is needed and does not answer.
         """
         try:
-            return (await self.believed(token)).identity
+            return (await self.verify(token)).identity
         except TokenRefused as refused:
             self._say(str(refused))
             return None
@@ -92,7 +92,7 @@ class IdTokens:
         except (TokenRefused, jwt.PyJWTError):
             return False
 
-    async def believed(self, token: str) -> Believed:
+    async def verify(self, token: str) -> Believed:
         """The content of a valid token; raises TokenRefused for any other."""
         digest = hashlib.blake2b(
             token.encode(errors="surrogatepass"), digest_size=32, key=self._key

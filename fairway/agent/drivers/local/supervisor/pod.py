@@ -83,7 +83,7 @@ class Container:
             return True
         return self.restart == "OnFailure" and self.record.get("exit_code") != 0
 
-    def told(self) -> Plain:
+    def report(self) -> Plain:
         return {"state": self.state, "restarts": self.restarts, "role": self.role, **self.record}
 
 
@@ -346,7 +346,7 @@ class Supervisor:
     # Reporting
 
     def write(self, *, is_last: bool = False) -> None:
-        state = self.told()
+        state = self.report()
         if state == self.last_written and not self.wake_is_due:
             return
         if state != self.last_written:
@@ -354,7 +354,7 @@ class Supervisor:
             self.last_written = state
         self.wake()
 
-    def told(self) -> Plain:
+    def report(self) -> Plain:
         codes = [
             container.record.get("exit_code")
             for container in self.containers
@@ -373,7 +373,7 @@ class Supervisor:
             "finished_at": self.finished_at,
             "restarts": sum(container.restarts for container in self.containers),
             "exit_code": next((code for code in known if code), known[0] if known else None),
-            "containers": {container.name: container.told() for container in self.containers},
+            "containers": {container.name: container.report() for container in self.containers},
         }
 
     def wake(self) -> None:
