@@ -365,11 +365,15 @@ class Snapshot:
         return workload.held is not None and workload.held.started_at is not None
 
 
+# Fields of a queue on which charges and counts depend.
+_CHARGING = ("name", "parent", "groups", "quotas", "claimed_max", "user_limits")
+
+
 def is_same_quota(queue: Queue, other: Queue) -> bool:
     """Whether a queue can replace another in the tree without any change of charges."""
     return all(
         getattr(queue, name) == getattr(other, name)
-        for name in ("name", "parent", "groups", "quotas", "user_limits")
+        for name in _CHARGING
     )
 
 

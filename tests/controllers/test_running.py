@@ -10,7 +10,7 @@ from fairway.api.errors import NotFound
 from fairway.clock import VirtualClock
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
-from fairway.store.keys import FLEETS, WORKLOADS
+from fairway.store.keys import FLEETS, QUEUES, WORKLOADS
 from tests.controllers.fleets import Fleet, running, summary_of
 
 FLEET = """
@@ -85,6 +85,16 @@ async def test_a_job_is_placed_runs_and_succeeds(fleet: Fleet) -> None:
     ended = await fleet.until("train", "Succeeded", 120)
     assert ended.status.claim is None
     assert ended.status.history[-1].clusters == ("hangzhou",)
+
+
+async def test_a_limit_of_claims_that_a_queue_gets_later_counts_what_runs(fleet: Fleet) -> None:
+    await fleet.apply(job("first", seconds=60))
+    await fleet.until("first", "Running", 30)
+    limit = Patch(type="merge", body={"spec": {"claimedWorkloadsMax": 1}})
+    await fleet.store.patch(QUEUES, "research", limit, write=Write(user="root"))
+    await fleet.apply(job("second"))
+    await fleet.until("second", lambda item: item.status.reason == "ClaimsExceeded", 30)
+    await fleet.until("second", "Running", 120)
 
 
 async def test_a_job_that_finds_no_room_waits_and_says_why(fleet: Fleet) -> None:
