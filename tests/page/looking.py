@@ -64,6 +64,14 @@ def line(page: Page, name: str) -> Any:
     return page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True))
 
 
+def make_read_only(page: Page) -> None:
+    """Presses the button, which gives way to a badge with the same words."""
+    button = page.get_by_role("button", name="Read-only")
+    button.click()
+    expect(button).to_have_count(0)
+    expect(page.get_by_text("Read-only", exact=True)).to_be_visible()
+
+
 def open_workload(page: Page, name: str, namespace: str = "team-research", part: str = "") -> None:
     look(page, f"workloads/{namespace}/{name}{part}")
     expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()

@@ -11,7 +11,7 @@ from fairway.app import Hub, SignInOptions
 from fairway.client import Client
 from tests.openid import real
 from tests.page.hubs import demo_hub
-from tests.page.looking import field, open_workload
+from tests.page.looking import field, make_read_only, open_workload
 from tests.page.signing import keep, look, opened, sign_in
 from tests.page.workloads import WORKLOADS
 from tests.ports import own_ports
@@ -47,8 +47,7 @@ def test_a_tab_that_is_told_to_look_only_changes_nothing_until_somebody_signs_in
     sign_in(page, hub.token)
     open_workload(page, "pretrain")
     expect(page.get_by_role("button", name="Suspend")).to_be_enabled()
-    page.get_by_role("button", name="Read-only").click()
-    expect(page.get_by_text("Read-only", exact=True)).to_be_visible()
+    make_read_only(page)
     nothing_can_be_pressed(page)
     expect(page.get_by_text("You may look, and not change it.")).to_be_visible()
     keep(page, "looking-only")
@@ -72,7 +71,7 @@ def test_a_service_cannot_be_changed_either(browser: Browser, hub: Hub, client: 
     sign_in(page, hub.token)
     look(page, "services/team-serving/assistant")
     expect(page.get_by_role("button", name="Scale…")).to_be_enabled()
-    page.get_by_role("button", name="Read-only").click()
+    make_read_only(page)
     expect(page.get_by_role("button", name="Scale…")).to_be_disabled()
     watched.close()
     assert watched.complaints == []
@@ -82,8 +81,7 @@ def test_who_only_looks_may_still_ask_what_if(browser: Browser, hub: Hub, client
     watched = opened(browser, hub.url)
     page = watched.page
     sign_in(page, hub.token)
-    page.get_by_role("button", name="Read-only").click()
-    expect(page.get_by_text("Read-only", exact=True)).to_be_visible()
+    make_read_only(page)
     look(page, "whatif")
     page.get_by_role("button", name="Try it").click()
     expect(page.get_by_role("region", name="What would be different")).to_be_visible()
@@ -100,8 +98,7 @@ def test_a_phone_says_that_one_only_looks_without_scrolling_sideways(
     sign_in(page, hub.token)
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     keep(page, f"phone-before-looking-only-{theme}")
-    page.get_by_role("button", name="Read-only").click()
-    expect(page.get_by_text("Read-only", exact=True)).to_be_visible()
+    make_read_only(page)
     keep(page, f"phone-looking-only-{theme}")
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     watched.close()

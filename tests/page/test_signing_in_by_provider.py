@@ -14,7 +14,7 @@ from fairway.client import Client
 from tests.openid import real
 from tests.page.barriers import serious_barriers
 from tests.page.hubs import demo_hub
-from tests.page.looking import line, open_workload
+from tests.page.looking import line, make_read_only, open_workload
 from tests.page.signing import Watched, keep, look, opened
 from tests.page.workloads import WORKLOADS
 from tests.ports import own_ports
@@ -228,8 +228,7 @@ def test_signing_out_ends_at_the_provider_as_well(visit: Visit) -> None:
 def test_who_looks_only_goes_on_looking_when_it_is_renewed(visit: Visit) -> None:
     visit.page.clock.install()
     page = signed_in_as(visit, "ann")
-    page.get_by_role("button", name="Read-only").click()
-    expect(page.get_by_text("Read-only")).to_be_visible()
+    make_read_only(page)
     assert page.evaluate(TOKEN).startswith("look-only.")
     renewed(page)
     assert page.evaluate(TOKEN).startswith("look-only.")
