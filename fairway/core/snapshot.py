@@ -371,10 +371,7 @@ _CHARGING = ("name", "parent", "groups", "quotas", "claimed_max", "user_limits")
 
 def is_same_quota(queue: Queue, other: Queue) -> bool:
     """Whether a queue can replace another in the tree without any change of charges."""
-    return all(
-        getattr(queue, name) == getattr(other, name)
-        for name in _CHARGING
-    )
+    return all(getattr(queue, name) == getattr(other, name) for name in _CHARGING)
 
 
 def _alike(old: list[Seat] | None, new: list[Seat] | None) -> bool:

@@ -347,7 +347,7 @@ def test_room_is_counted_by_flavor_with_what_pods_and_others_use() -> None:
         (
             room.flavor,
             room.nodes,
-            *map(room.shown, (room.total, room.used, room.free, room.to_come)),
+            *map(room.show, (room.total, room.used, room.free, room.to_come)),
         )
         for room in rooms([cluster], [report], flavors)
     ]

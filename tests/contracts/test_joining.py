@@ -335,7 +335,7 @@ async def test_a_second_agent_of_the_same_name_is_refused(admin: Admin) -> None:
     with pytest.raises(Refused, match="another agent has asked to be edge, from here"):
         await agent_side.ask(guest, "edge", second)
     await hub_side.accept(admin.api, "edge", first)
-    with pytest.raises(Refused, match="somebody else was accepted"):
+    with pytest.raises(Refused, match="another agent was accepted"):
         await agent_side.await_acceptance(guest, "edge", other_key, CLOCK)
     credential = await agent_side.await_acceptance(guest, "edge", key, CLOCK)
     agent = admin.as_token(credential.token)
