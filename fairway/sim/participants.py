@@ -152,7 +152,7 @@ class HubReplica(Process):
             kinds=self._stage.kinds,
             options=PlaneOptions(
                 terms=TermSettings(identity=self.name, duration_seconds=self._term_seconds),
-                make_planner=lambda: InlinePlanner(Planning(check_every=1)),
+                make_planner=lambda: InlinePlanner(Planning(check_seconds=0)),
             ),
         )
         self.plane.scheduler.observers.append(self._check)

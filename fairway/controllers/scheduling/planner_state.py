@@ -26,7 +26,7 @@ from fairway.core.snapshot import Snapshot
 from fairway.view.view import View
 
 _CODES_MOST = 2_000  # changed codes in one part of a plan
-_CHECK_EVERY = 50  # one plan in this number is checked, of those with steps
+_CHECK_SECONDS = 60.0  # least time between checked plans: checking one takes longer than planning
 _CHECKED_WORKLOADS_MOST = 5_000  # plans of larger fleets are not checked
 _AGAIN_SECONDS = 30.0  # run times grow and past usage decays: waiting workloads are planned again
 
@@ -79,9 +79,9 @@ class Planned:
 class Planning:
     """Holds the view, and plans in parts."""
 
-    def __init__(self, check_every: int = _CHECK_EVERY) -> None:
-        self._check_every = check_every
-        self._unchecked = 0  # plans with steps since the last one checked
+    def __init__(self, check_seconds: float = _CHECK_SECONDS) -> None:
+        self._check_seconds = check_seconds
+        self._checked_at = float("-inf")
         self._view = View()
         self._notice = Notice()
         self._cursor: Cursor | None = None  # of the plan under way; None: none is
@@ -162,12 +162,11 @@ class Planning:
         """The invariants that a plan breaks; checks a sample, and none of a large fleet."""
         if not plan.steps:
             return None
-        self._unchecked += 1
-        if self._unchecked < self._check_every:
+        if 0 <= plan.now - self._checked_at < self._check_seconds:
             return None
         if len(snapshot.facts.workloads) > _CHECKED_WORKLOADS_MOST:
             return None
-        self._unchecked = 0
+        self._checked_at = plan.now
         return tuple(broken(snapshot.facts, plan, proves_room=False))
 
     def _nothing(self, now: float) -> Planned:
