@@ -116,14 +116,9 @@ class _Walk:
             case dict():
                 return self._object(value)
             case list() | tuple():
-                return [self.value(item) for item in value if not self._is_foreign_choice(item)]
+                return [self.value(item) for item in value]
             case _:
                 return value
-
-    def _is_foreign_choice(self, value: Any) -> bool:
-        """Whether it says which clusters a policy in a hidden namespace chooses."""
-        policy = value.get("policy") if isinstance(value, dict) else None
-        return isinstance(policy, str) and mention(policy, self._may) != policy
 
     def _object(self, body: dict[str, Any]) -> dict[str, Any]:
         namespace = body.get("namespace")

@@ -269,9 +269,13 @@ class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     number_of_clusters: Annotated[
         Count | None,
         doc(
-            "Number of clusters to choose without a workload; the choice is in the status.",
+            "Number of clusters to choose, for others that read the status; unset: all that match.",
             minimum=1,
         ),
+    ] = None
+    clusters_per_batch: Annotated[
+        Count | None,
+        doc("Number of chosen clusters in each batch of the status; unset: one batch.", minimum=1),
     ] = None
 
 
@@ -280,12 +284,15 @@ class Decision(Part, frozen=True, kw_only=True):
 
     cluster: Annotated[Name, doc("Name of the cluster.")]
     group: Annotated[OptionalLabel, doc("Group of the policy that the cluster belongs to.")] = ""
-    score: Annotated[int, doc("Weighted score of the cluster when it was chosen.")] = 0
+    score: Annotated[int, doc("Weighted score of the cluster.")] = 0
+    batch: Annotated[
+        Count, doc("Batch of the cluster, from 0: the best clusters are in the first.")
+    ] = 0
     chosen_at: Annotated[datetime, doc("Time since which the cluster has been chosen.")]
 
 
 class PlacementPolicyStatus(Part, frozen=True, kw_only=True):
-    """Clusters chosen by a policy with numberOfClusters, best first."""
+    """Clusters that the policy chooses, best first."""
 
     observed_generation: Annotated[
         int, doc("Generation of the object that this status reflects.")
@@ -304,6 +311,6 @@ class PlacementPolicy(Object, frozen=True, kw_only=True):
     spec: Annotated[
         PlacementPolicySpec, doc("Which clusters, in which order, and how replicas are divided.")
     ] = PlacementPolicySpec()
-    status: Annotated[
-        PlacementPolicyStatus, doc("Clusters chosen by a policy with numberOfClusters.")
-    ] = PlacementPolicyStatus()
+    status: Annotated[PlacementPolicyStatus, doc("Clusters that the policy chooses.")] = (
+        PlacementPolicyStatus()
+    )

@@ -79,6 +79,7 @@ def plan(
     # The core is much larger than the client; only this command loads it.
     from fairway.core.cycle import plan as make_plan  # noqa: PLC0415 - as above
     from fairway.core.explain.shortfalls import with_shortfalls  # noqa: PLC0415 - as above
+    from fairway.core.modes.policy_clusters import choose_clusters  # noqa: PLC0415 - as above
     from fairway.core.snapshot import Snapshot  # noqa: PLC0415 - as above
     from fairway.view.objects import Objects  # noqa: PLC0415 - as above
 
@@ -99,10 +100,21 @@ def plan(
         return explain_plan.show(facts, explained, output)
     made, _ = make_plan(Snapshot(facts))
     made = with_shortfalls(facts, made)
+    choices = [
+        choice
+        for choice in choose_clusters(Snapshot(facts))
+        if facts.policies[choice.policy].number_of_clusters is not None
+    ]
     if output == "json":
-        terminal.write([json.dumps(made.render(), indent=2)])
-    else:
-        _show(made)
+        listed = {"choices": [choice.render() for choice in choices]} if choices else {}
+        terminal.write([json.dumps({**made.render(), **listed}, indent=2)])
+        return 0
+    _show(made)
+    if choices:
+        terminal.write(["", "Chosen by policies:"])
+        for choice in choices:
+            names = ", ".join(chosen.cluster for chosen in choice.choice.chosen) or "none"
+            terminal.write([f"  {choice.policy}: {names}"])
     return 0
 
 

@@ -34,6 +34,7 @@ from fairway.controllers.metric_sources import Measuring
 from fairway.controllers.migrations import Migrations
 from fairway.controllers.native_objects import Natives
 from fairway.controllers.object_events import Notes
+from fairway.controllers.policies import Policies
 from fairway.controllers.queues import Queues
 from fairway.controllers.rollouts.controller import Rollouts
 from fairway.controllers.scheduling.planner import InlinePlanner, Planner
@@ -127,6 +128,7 @@ class ControlPlane:
             # These look periodically, whether or not anything happened.
             Clusters(context, look_seconds=look_seconds),
             Queues(context, scheduler=scheduler, look_seconds=look_seconds),
+            Policies(context, scheduler=scheduler, look_seconds=look_seconds),
             Inventory(context, scheduler=scheduler, look_seconds=look_seconds),
             Accounting(context, scheduler=scheduler),
             Shadows(context, scheduler=scheduler),

@@ -19,7 +19,6 @@ from fairway.api.reasons import Code, Reason
 from fairway.core.model import Workload
 from fairway.core.modes import gang, gang_growth, service, sweep
 from fairway.core.modes.outcome import Outcome
-from fairway.core.modes.policy_clusters import choices
 from fairway.core.modes.return_home import returns, watch
 from fairway.core.modes.way_home import Homeward
 from fairway.core.plan import Admit, Plan, Preempt, Step, Waits
@@ -227,7 +226,6 @@ def plan(
             steps=tuple(line.steps),
             waiting=tuple(sorted(line.waiting, key=attrgetter("workload"))),
             reservations=planning.reservations.entries(),
-            choices=tuple(choice.render() for choice in choices(planning)) if is_done else (),
             warnings=warnings(planning) if is_done else (),
         )
     cursor = Cursor(

@@ -157,7 +157,6 @@ class Plan:
     steps: tuple[Step, ...] = ()
     waiting: tuple[Waits, ...] = ()
     reservations: tuple[Reservation, ...] = ()  # all that hold after the plan; others are dropped
-    choices: tuple[Mapping[str, Any], ...] = ()  # of policies that choose clusters by themselves
     warnings: tuple[Reason, ...] = ()  # faults of the fleet, whatever waits
 
     def render(self) -> dict[str, Any]:
@@ -168,8 +167,6 @@ class Plan:
         }
         if self.reservations:
             rendered["reservations"] = [reservation.render() for reservation in self.reservations]
-        if self.choices:
-            rendered["choices"] = [dict(choice) for choice in self.choices]
         if self.warnings:
             rendered["warnings"] = [warning.render() for warning in self.warnings]
         return rendered

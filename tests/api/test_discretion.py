@@ -82,10 +82,6 @@ ANSWERS: dict[str, tuple[Any, Any]] = {
             "reasons": [{**LIMIT, "other": ANOTHER_USER, "message": f"{ANOTHER_USER} has as much"}],
         },
     ),
-    "choices of another's policies are left out": (
-        {"choices": [{"policy": "theirs/zebra", "clusters": []}, {"policy": "ours/p"}]},
-        {"choices": [{"policy": "ours/p"}]},
-    ),
     "several in one field": ({"waitsFor": ["theirs/zebra"]}, {"waitsFor": [ANOTHER]}),
     "a place that is held by a plain number stays": ({"workloads": 3}, {"workloads": 3}),
 }

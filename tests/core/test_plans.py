@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from fairway.core.modes.policy_clusters import PolicyChoice, choose_clusters
+from fairway.core.snapshot import Snapshot
+from fairway.view.objects import Objects
 from tests.builders import (
+    H100,
+    NOW,
     cluster,
     flavor,
     fleet,
@@ -546,12 +551,26 @@ def test_weights_divide_what_nobody_owns() -> None:
 
 
 def test_a_policy_chooses_clusters_without_a_workload() -> None:
-    made = plan_of(
+    (choice,) = choices_of(
         cluster("east", 8, labels={"topology.kubernetes.io/region": "e"}),
         cluster("west", 8, labels={"topology.kubernetes.io/region": "w"}),
         cluster("west-2", 8, labels={"topology.kubernetes.io/region": "w"}),
         policy("two", numberOfClusters=2, spread=[{"by": "Region", "least": 2}]),
     )
-    (choice,) = made.render()["choices"]
-    assert choice["policy"] == "fairway-system/two"
-    assert [other["cluster"] for other in choice["clusters"]] == ["east", "west"]
+    assert choice.policy == "fairway-system/two"
+    assert [chosen.cluster for chosen in choice.choice.chosen] == ["east", "west"]
+
+
+def test_a_policy_without_a_number_chooses_all_that_match() -> None:
+    (choice,) = choices_of(cluster("east", 8), cluster("west", 8), policy("all"))
+    assert [chosen.cluster for chosen in choice.choice.chosen] == ["east", "west"]
+
+
+def test_policies_choose_what_others_have_not_chosen() -> None:
+    clusters = [cluster(name, 8) for name in ("east", "north", "west")]
+    choices = choices_of(*clusters, *(policy(name, numberOfClusters=1) for name in ("a", "b", "c")))
+    assert [choice.choice.chosen[0].cluster for choice in choices] == ["east", "north", "west"]
+
+
+def choices_of(*objects: dict) -> list[PolicyChoice]:
+    return list(choose_clusters(Snapshot(Objects.of([H100, *objects]).facts(NOW))))

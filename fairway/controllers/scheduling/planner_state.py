@@ -68,7 +68,6 @@ class Planned:
     queues: Mapping[str, str] = field(default_factory=dict)  # of the workloads in the steps
     priorities: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)  # that the decisions saw
-    choices: tuple[Mapping[str, Any], ...] = ()
     set_aside: tuple[SetAside, ...] = ()  # since the last part
     waiting: int = 0
     faults: tuple[str, ...] | None = None  # invariants that it breaks; None: not checked
@@ -215,7 +214,6 @@ class Planning:
             queues={key: workloads[key].queue for key in touched},
             priorities={key: workloads[key].priority for key in touched},
             versions={key: self._versions[key] for key in touched | set(reservations)},
-            choices=plan.choices,
             set_aside=self._told_aside(),
             waiting=len(plan.waiting),
             faults=self._faults(plan, snapshot),

@@ -18,6 +18,7 @@ from fairway.core.cycle import START
 from fairway.core.explain.explain import explain
 from fairway.core.explain.queue_status import QueueState, standings
 from fairway.core.explain.samples import Gauges, gauges
+from fairway.core.modes.policy_clusters import PolicyChoice, choose_clusters
 from fairway.core.plan import Admit
 from fairway.core.provisioning.idle_nodes import Idle, idle_nodes
 from fairway.core.snapshot import Snapshot
@@ -89,6 +90,14 @@ class Samples(Question[Gauges]):
 
     def answer(self, view: View, now: float) -> Gauges:
         return gauges(view.snapshot(now))
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChoices(Question[list[PolicyChoice]]):
+    """The clusters that every policy chooses."""
+
+    def answer(self, view: View, now: float) -> list[PolicyChoice]:
+        return list(choose_clusters(view.snapshot(now)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from fairway.core.clusters.candidates import (
     Avoided,
     Candidates,
     Closed,
+    NoDomain,
     Refusal,
     Tainted,
     candidates,
@@ -77,7 +78,8 @@ def choose(
     ]
     selection = select(options, policy.spread, wanted)
     if selection.unmet:
-        kept = {name: clusters[name] for name in allowed}
+        undivided = (name for name, refusal in result.refused if isinstance(refusal, NoDomain))
+        kept = {name: clusters[name] for name in (*allowed, *undivided)}
         return _keep(policy, kept, ranked, unmet=selection.unmet, candidates=result, wanted=wanted)
     chosen = [ranked for ranked in order if ranked.cluster in selection.chosen]
     return Choice(

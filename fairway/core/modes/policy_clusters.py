@@ -1,18 +1,25 @@
-"""Placement without a workload: the clusters that policies choose by themselves."""
+"""Placement without a workload: the clusters that policies choose by themselves, for others to use.
+
+Policies choose one after another, by name. Balance counts, for each cluster, the other policies
+that have chosen it: so policies spread over the fleet instead of all choosing the same clusters.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fairway.core.clusters.choice import Choice, choose
-from fairway.core.model import Policy
+from fairway.core.clusters.ranking import ScoreFacts
 from fairway.core.planning_round import PlanningRound
+from fairway.core.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChoice:
-    """The clusters that a policy with a number of clusters chooses now, for others to use."""
+    """The clusters that a policy chooses now."""
 
     policy: str
     choice: Choice
@@ -36,17 +43,50 @@ class PolicyChoice:
         return rendered
 
 
-def choices(planning: PlanningRound) -> tuple[PolicyChoice, ...]:
-    """The choices of all policies that choose without a workload, by name."""
-    facts = planning.snapshot.facts
-    return tuple(
-        PolicyChoice(policy=key, choice=_choice(planning, facts.policies[key]))
-        for key in sorted(facts.policies)
-        if facts.policies[key].number_of_clusters is not None
-    )
+def choose_clusters(snapshot: Snapshot) -> Iterator[PolicyChoice]:
+    """The choices of all policies, by name."""
+    planning, facts = PlanningRound(snapshot), snapshot.facts
+    counts = Counter(name for policy in facts.policies.values() for name in policy.chosen)
+    for key in sorted(facts.policies):
+        policy = facts.policies[key]
+        counts.subtract(policy.chosen)
+        inputs = {
+            name: _ChoiceFacts(planning.facts_of(name, None), counts[name])
+            for name in sorted(facts.clusters)
+        }
+        choice = choose(policy, facts.clusters, inputs, snapshot.now)
+        counts.update(chosen.cluster for chosen in choice.chosen)
+        yield PolicyChoice(policy=key, choice=choice)
 
 
-def _choice(planning: PlanningRound, policy: Policy) -> Choice:
-    clusters = planning.snapshot.facts.clusters
-    seen = {name: planning.facts_of(name, None) for name in sorted(clusters)}
-    return choose(policy, clusters, seen, planning.now)
+@dataclass(frozen=True, slots=True)
+class _ChoiceFacts:
+    """The inputs of scores where no workload is placed."""
+
+    facts: ScoreFacts
+    others: int  # policies that have chosen the cluster
+
+    @property
+    def cluster(self) -> str:
+        return self.facts.cluster
+
+    @property
+    def price_nanos(self) -> int | None:
+        return self.facts.price_nanos
+
+    @property
+    def data_seconds(self) -> int | None:
+        return self.facts.data_seconds
+
+    @property
+    def scores(self) -> Mapping[tuple[str, str], tuple[int, float | None]]:
+        return self.facts.scores
+
+    def allocatable(self, resource: str) -> int | None:
+        return self.facts.allocatable(resource)
+
+    def free_on_best_node(self, resource: str) -> int | None:
+        return self.facts.free_on_best_node(resource)
+
+    def free_in_cluster(self, resource: str) -> int | None:
+        return self.facts.free_in_cluster(resource)
