@@ -259,7 +259,7 @@ class FleetSpec(Part, frozen=True, kw_only=True):
     ignored_resource_prefixes: Annotated[
         tuple[Annotated[str, limits(min_length=1, max_length=128)], ...],
         doc(
-            "Prefixes of resource names to ignore; such resources need no quota.",
+            "Prefixes of names of resources that need no quota; nodes must have them all the same.",
             max_items=64,
             list_type="set",
         ),

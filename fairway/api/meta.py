@@ -13,8 +13,8 @@ from msgspec import Struct, field
 
 from fairway.api.amounts import Quantity
 from fairway.api.doc import (
+    ClusterExpression,
     Code,
-    Expression,
     Key,
     LabelValue,
     Name,
@@ -209,7 +209,7 @@ class ClusterSelector(Part, frozen=True, kw_only=True):
         doc("Names of clusters that are never selected.", max_items=512, list_type="set"),
     ] = ()
     expressions: Annotated[
-        tuple[Expression, ...],
+        tuple[ClusterExpression, ...],
         doc(
             "CEL expressions over `cluster.name`, `cluster.labels` and `cluster.claims`, all of "
             "which must be true; an expression that fails to evaluate does not match.",

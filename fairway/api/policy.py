@@ -202,7 +202,17 @@ class ReturnHome(Part, frozen=True, kw_only=True):
         "(has(self.groups) && self.groups.exists(g, g.name == s.group)))",
         "each step of the ladder names a group of this policy",
         ".ladder",
-    )
+    ),
+    Rule(
+        "!has(self.scores) || self.scores.all(s, !has(s.scorer) || s.scorer == '')",
+        "scorers are not supported yet: use a built-in score",
+        ".scores",
+    ),
+    Rule(
+        "!has(self.scores) || self.scores.all(s, !has(s.builtIn) || s.builtIn != 'DataSeconds')",
+        "DataSeconds is not supported yet: where data is, is not known",
+        ".scores",
+    ),
 )
 class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     """Which clusters, in which order, and how replicas are divided."""

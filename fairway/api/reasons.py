@@ -31,6 +31,7 @@ class Code(StrEnum):
     QUEUE_BROKEN = "QueueBroken"
     NOT_A_SUBMITTER = "NotASubmitter"
     BEHIND_HEAD = "BehindHead"
+    QUEUE_FULL = "QueueFull"
     CLAIMS_EXCEEDED = "ClaimsExceeded"
     USER_LIMIT_EXCEEDED = "UserLimitExceeded"
     QUOTA_EXCEEDED = "QuotaExceeded"
@@ -244,6 +245,10 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
         " neither the namespace nor the user who submitted it"
     ),
     Code.BEHIND_HEAD: lambda r: f"{r.other} is ahead of it in queue {r.queue}, which is strict",
+    Code.QUEUE_FULL: lambda r: (
+        f"queue {r.queue} already has its maximum of {_plural(str(r.count), 'pending workload')}"
+        + (f" of {r.other}" if r.other else "")
+    ),
     Code.CLAIMS_EXCEEDED: lambda r: (
         f"queue {r.queue} already runs its maximum of {_plural(str(r.count), 'workload')}"
     ),

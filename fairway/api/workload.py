@@ -155,6 +155,11 @@ class DataReference(Part, frozen=True, kw_only=True):
 
 @rules(
     Rule(
+        "!has(self.data) || size(self.data) == 0",
+        "data is not supported yet: where data is, is not known",
+        ".data",
+    ),
+    Rule(
         "has(self.template) || has(self.source) || (has(self.podSets) && size(self.podSets) > 0)",
         "a workload needs a template, a source or pod sets",
     ),

@@ -24,6 +24,7 @@ from fairway.api.rollout import Revision, Rollout
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
+from fairway.kinds.native import DEFAULT_QUEUE
 from fairway.store.interface import ResourceKey, Selection, Store
 from fairway.store.keys import (
     AUTOSCALERS,
@@ -104,6 +105,12 @@ class Cache:
 
     def names(self, kind: ResourceKey) -> list[Name]:
         return self._mirrors[kind].names()
+
+    def default_queue(self, namespace: str) -> str:
+        """The queue of what is submitted in a namespace without one; empty: the fleet's."""
+        stored = self._mirrors[NAMESPACES].get(("", namespace))
+        labels = stored.object()["metadata"].get("labels") if stored is not None else None
+        return str((labels or {}).get(DEFAULT_QUEUE, ""))
 
     def fleet(self) -> Fleet:
         return self.get(Fleet, _FLEET[1]) or Fleet()

@@ -23,8 +23,8 @@ from fairway.core.modes.return_home import returns, watch
 from fairway.core.modes.way_home import Homeward
 from fairway.core.plan import Admit, Plan, Preempt, Step, Waits
 from fairway.core.planning_round import PlanningRound
-from fairway.core.quota.order import Candidate, Rules, Tournament
-from fairway.core.reasons import warnings, warnings_for
+from fairway.core.quota.order import Candidate, Tournament
+from fairway.core.reasons import place_reason, warnings, warnings_for
 from fairway.core.snapshot import Snapshot, precedence, wants_more
 
 _DECIDE = {"Gang": gang.decide, "Divided": service.decide, "Independent": sweep.decide}
@@ -79,7 +79,7 @@ class _Line:
 
     def __post_init__(self) -> None:
         settings = self.planning.snapshot.facts.settings
-        rules = Rules(is_enabled=settings.fair_sharing, remembers=settings.half_life_seconds > 0)
+        rules = settings.share_rules
         lines = _lines(self.planning.snapshot, self.cursor.only)
         self._tournament = Tournament(self.planning.ledger.tree, rules, among=lines)
         self.seen.update(self.cursor.seen)
@@ -295,7 +295,7 @@ def _limit_reason(planning: PlanningRound, workload: Workload) -> Reason | None:
     queue = planning.claims.full_for_user(workload)
     if queue:
         return Reason(code=Code.USER_LIMIT_EXCEEDED, queue=queue, other=workload.user)
-    return None
+    return place_reason(planning, workload)
 
 
 def _candidate(planning: PlanningRound, workload: Workload) -> Candidate:

@@ -40,6 +40,12 @@ class Shape:
     node_selector: tuple[tuple[str, str], ...] = ()
     node_affinity: tuple[NodeTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    counts_as: Request | None = None  # in quota; None: as requested
+
+    @property
+    def charges(self) -> Request:
+        """What one pod is charged in quota."""
+        return self.requests if self.counts_as is None else self.counts_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +142,7 @@ class PlacedPods:
         flavor_of = dict(self.flavors)
         return {
             (flavor_of.get(resource, NO_FLAVOR), resource): amount * self.count
-            for resource, amount in self.shape.requests
+            for resource, amount in self.shape.charges
         }
 
 
@@ -324,6 +330,7 @@ class Fungibility:
 class UserLimit:
     users: tuple[str, ...] = ()
     claimed_max: int | None = None
+    waiting_max: int | None = None
     amounts: Request = ()
 
 
@@ -345,6 +352,7 @@ class Queue:
     is_held: bool = False
     fence: Clusters = None  # clusters that the queue and all its ancestors allow
     claimed_max: int | None = None
+    waiting_max: int | None = None
     user_limits: tuple[UserLimit, ...] = ()
     remembered: Mapping[str, int] = field(default_factory=dict)  # decayed usage per resource
 
@@ -440,6 +448,7 @@ class Policy:
     return_home: ReturnHome = ReturnHome()
     number_of_clusters: int | None = None
     chosen: tuple[str, ...] = ()  # the last choice, of a policy without a workload
+    faults: tuple[str, ...] = ()  # fields that are not valid
 
 
 EVERYWHERE = Policy()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,7 @@ from fairway.core.nodes import Cluster, Packing
 from fairway.core.packing.pack import Want
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.quota.flavors import Assignment, assignments, groups_of
-from fairway.core.quota.limits import total_of
+from fairway.core.quota.limits import Full, total_of, without_place
 from fairway.core.reservations.reservations import Reservations
 from fairway.core.snapshot import Snapshot
 
@@ -81,6 +82,12 @@ class PlanningRound:
     @property
     def now(self) -> float:
         return self.snapshot.now
+
+    @cached_property
+    def without_place(self) -> Mapping[str, Full]:
+        """Pending workloads for which their queue has no place, as the plan began."""
+        snapshot = self.snapshot
+        return without_place(snapshot.lines, self.ledger.tree, snapshot.facts.queues)
 
     @property
     def has_clusters(self) -> bool:
@@ -275,7 +282,7 @@ class PlanningRound:
         """The hourly price of a form on some flavors, in nanos of the currency."""
         total, is_known = 0, False
         for pod_set in form.pod_sets:
-            for resource, amount in pod_set.shape.requests:
+            for resource, amount in pod_set.shape.charges:
                 flavor = assignment.flavors[pod_set.name].get(resource)
                 price = self.snapshot.facts.flavors[flavor].prices.get(resource) if flavor else None
                 if price is not None:

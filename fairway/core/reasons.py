@@ -163,6 +163,15 @@ def user_reason(planning: PlanningRound, request: PlacementRequest) -> Reason | 
     return None
 
 
+def place_reason(planning: PlanningRound, workload: Workload) -> Reason | None:
+    """That a queue has no place for another pending workload; None if it has."""
+    full = planning.without_place.get(workload.key)
+    if full is None:
+        return None
+    user = workload.user if full.is_for_user else ""
+    return Reason(code=Code.QUEUE_FULL, queue=full.queue, count=full.most, other=user)
+
+
 def _kept_quota(planning: PlanningRound, request: PlacementRequest) -> Reason | None:
     """Why the queue keeps its quota: for a workload with a reservation that ranks before."""
     if not planning.reservations:

@@ -29,6 +29,7 @@ from fairway.core.nodes import Cluster, Packing
 from fairway.core.occupancy import Occupancy, Seat, seats_of
 from fairway.core.packing.eligibility import Eligibility, Overlap, overlaps, rivals_of
 from fairway.core.quota.limits import Claims
+from fairway.core.quota.shares import Rules
 from fairway.core.quota.tree import Tree
 from fairway.core.task_numbers import count_of
 
@@ -51,6 +52,15 @@ class Settings:
     open_breakers: frozenset[str] = frozenset()  # among Preemptions, Moves and Price
     money: tuple[int, int] | None = None  # (spent, allowed) per hour while breaker Price is open
     forecast_depth: int = 10
+    resource_weights: Mapping[str, int] = field(default_factory=dict)  # nanos, in past usage
+
+    @property
+    def share_rules(self) -> Rules:
+        return Rules(
+            is_enabled=self.fair_sharing,
+            remembers=self.half_life_seconds > 0,
+            resource_weights=self.resource_weights,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,7 +376,7 @@ class Snapshot:
 
 
 # Fields of a queue on which charges and counts depend.
-_CHARGING = ("name", "parent", "groups", "quotas", "claimed_max", "user_limits")
+_CHARGING = ("name", "parent", "groups", "quotas", "claimed_max", "waiting_max", "user_limits")
 
 
 def is_same_quota(queue: Queue, other: Queue) -> bool:

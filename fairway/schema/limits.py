@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 import re2
 
+from fairway.api.doc import CLUSTER_EXPRESSION
 from fairway.api.equality import same
 from fairway.api.errors import (
     FieldError,
@@ -25,6 +26,7 @@ from fairway.api.errors import (
     too_many,
     wrong_type,
 )
+from fairway.schema.cel.environment import fault_of
 from fairway.schema.node import Node
 
 Check = Callable[[Any, str, list[FieldError]], None]
@@ -36,7 +38,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 def limits_of(node: Node) -> tuple[Check, ...]:
     """Every check beyond the type; an empty tuple for a plain field."""
     checks: list[Check] = []
-    for make in (_number, _text, _members, _choice, _format, _logic):
+    for make in (_number, _text, _members, _choice, _format, _expression, _logic):
         checks.extend(make(node))
     return tuple(checks)
 
@@ -180,6 +182,22 @@ def _format(node: Node) -> list[Check]:
             faults.append(invalid(path, value, sentence))
 
     return [check]
+
+
+def _expression(node: Node) -> list[Check]:
+    """Expressions of users; a kube-apiserver does not know these formats, and takes anything."""
+    variables = _EXPRESSIONS.get(node.format)
+    if node.type != "string" or variables is None:
+        return []
+
+    def check(value: Any, path: str, faults: list[FieldError]) -> None:
+        if isinstance(value, str) and (fault := fault_of(value, variables)):
+            faults.append(invalid(path, value, f"{path}: not a valid CEL expression: {fault}"))
+
+    return [check]
+
+
+_EXPRESSIONS = {CLUSTER_EXPRESSION: ("cluster",)}
 
 
 def _logic(node: Node) -> list[Check]:

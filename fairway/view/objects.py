@@ -284,6 +284,7 @@ def settings_of(stored: Fleet | None) -> Settings:
         ),
         money=_money(fleet, breakers),
         forecast_depth=fleet.forecast_depth,
+        resource_weights={name: weight.nanos for name, weight in share.resource_weights.items()},
     )
 
 

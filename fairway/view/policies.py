@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from fairway.api.policy import PlacementPolicy, PlacementPolicySpec, ScoreWeight
 from fairway.core import model
+from fairway.schema.cel.environment import fault_of
 from fairway.view.selectors import ClusterFacts, choose
 
 # The scores to which Additive adds the listed ones.
@@ -62,8 +63,25 @@ def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> 
             surge=spec.return_home.surge,
         ),
         number_of_clusters=spec.number_of_clusters,
+        faults=tuple(_faults(spec)),
         chosen=tuple(decision.cluster for decision in policy.status.decisions),
     )
+
+
+def _faults(spec: PlacementPolicySpec) -> Iterator[str]:
+    """Expressions that are not valid; a kube-apiserver does not check them."""
+    selectors = {
+        "selector": spec.selector,
+        **{f"groups[{at}].selector": group.selector for at, group in enumerate(spec.groups)},
+        **{
+            f"division.weights[{at}].selector": weight.selector
+            for at, weight in enumerate(spec.division.weights)
+        },
+    }
+    for path, selector in selectors.items():
+        for at, text in enumerate(selector.expressions if selector is not None else ()):
+            if fault_of(text, ("cluster",)):
+                yield f"spec.{path}.expressions[{at}]"
 
 
 def scores_of(spec: PlacementPolicySpec) -> tuple[model.Score, ...]:

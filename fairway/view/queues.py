@@ -113,10 +113,12 @@ def _queue(
         is_held=any(other.hold != "None" for other in line),
         fence=fence,
         claimed_max=spec.claimed_workloads_max,
+        waiting_max=spec.waiting_workloads_max,
         user_limits=tuple(
             model.UserLimit(
                 users=user_limit.users,
                 claimed_max=user_limit.claimed_workloads,
+                waiting_max=user_limit.waiting_workloads,
                 amounts=request_of(user_limit.amounts, up=False),
             )
             for user_limit in spec.user_limits

@@ -76,7 +76,7 @@ class _Sources:
             if workload.spec.policy in self.policies
             or workload.spec.priority_class in self.classes
             or workload.metadata.namespace in self.namespaces
-            or workloads.queue_name(workload, defaults.fleet) in below
+            or workloads.queue_name(workload, defaults) in below
         }
 
 
@@ -213,10 +213,16 @@ class View:
 
     def _touch_fleet(self, before: FleetSpec) -> None:
         after = self._objects.defaults().fleet
-        if (before.defaults, before.system_namespace, before.ignored_resource_prefixes) != (
+        if (
+            before.defaults,
+            before.system_namespace,
+            before.ignored_resource_prefixes,
+            before.resources,
+        ) != (
             after.defaults,
             after.system_namespace,
             after.ignored_resource_prefixes,
+            after.resources,
         ):
             self._stale_workloads.update(self._objects.workloads)
         settings = settings_of(self._objects.fleet)

@@ -16,9 +16,10 @@ from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.kinds import growth, ranges
 from fairway.kinds.disruption import budget_of
-from fairway.kinds.native import derived_pod_sets
+from fairway.kinds.native import DEFAULT_QUEUE, derived_pod_sets
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.volumes import pinned_to
+from fairway.view.charges import counts_as
 from fairway.view.queues import line_of, named_line_of, request_of
 
 CREATED_BY = "fairway.dev/created-by"
@@ -59,15 +60,29 @@ def is_past(workload: Workload) -> bool:
     return is_over(workload) and not workload.status.releasing
 
 
-def queue_name(workload: Workload, fleet: FleetSpec) -> str:
-    return workload.spec.queue or workload.status.queue or fleet.defaults.queue
+def queue_name(workload: Workload, defaults: Defaults) -> str:
+    """The queue of a workload: its own, else the default of its namespace, else of the fleet."""
+    labels = defaults.namespaces.get(workload.metadata.namespace, {})
+    return (
+        workload.spec.queue
+        or workload.status.queue
+        or labels.get(DEFAULT_QUEUE, "")
+        or defaults.fleet.defaults.queue
+    )
 
 
 def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
     spec, status = workload.spec, workload.status
-    queue = queue_name(workload, defaults.fleet)
+    queue = queue_name(workload, defaults)
     tasks = spec.tasks
     run = spec.run_seconds
+
+    def inherited(field: str) -> int | None:
+        """A default of its queue, or of the nearest ancestor that has one."""
+        line = line_of(defaults.queues, queue)
+        values = (getattr(other.defaults, field) for other in line)
+        return next((value for value in values if value is not None), None)
+
     has_places = status.claim is not None or status.releasing
     given = (
         {pod_set.name: pod_set for pod_set in pod_sets_of(workload, defaults.kinds)}
@@ -102,17 +117,18 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         is_held=spec.hold != "None" or is_unwanted(workload),
         not_before=_seconds(status.requeue.not_before) if status.requeue else 0.0,
         avoids=_avoided(workload),
-        run_seconds=seconds_left(workload),
-        limit_seconds=run.limit,
+        run_seconds=seconds_left(workload, default=inherited("run_seconds_estimate")),
+        limit_seconds=inherited("run_seconds_limit") if run.limit is None else run.limit,
         ran_seconds=float(status.ran_seconds),
         was_preempted=any(attempt.preempted_by for attempt in status.history[-1:]),
         checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
         saves_when_asked=bool(spec.checkpoint and spec.checkpoint.signal),
-        held=_hold(status.claim, workload, given, defaults.keys)
+        held=_hold(status.claim, workload, given, defaults)
         if status.claim and not is_over(workload)
         else None,
         releasing=tuple(
-            _leaving_part(placement, status.claim, given) for placement in status.releasing
+            _leaving_part(placement, status.claim, given, defaults.fleet)
+            for placement in status.releasing
         ),
         reservation=(status.reservation.cluster, status.reservation.flavors)
         if status.reservation
@@ -191,10 +207,10 @@ def grows(workload: Workload) -> bool:
     return template is None or growth.grows(template.manifests[0])
 
 
-def seconds_left(workload: Workload) -> int | None:
+def seconds_left(workload: Workload, *, default: int | None = None) -> int | None:
     """Its expected run time; a workload with checkpoints continues from the last one."""
     spec = workload.spec
-    estimate = spec.run_seconds.estimate
+    estimate = default if spec.run_seconds.estimate is None else spec.run_seconds.estimate
     if estimate is None or spec.checkpoint is None or spec.mode != "Gang":
         return estimate
     return max(1, estimate - sum(_saved_seconds(attempt) for attempt in workload.status.history))
@@ -287,14 +303,10 @@ def _pod_set(pod_set: PodSet, fleet: FleetSpec) -> model.PodSet:
 
 
 def _shape(pod_set: PodSet, fleet: FleetSpec) -> model.Shape:
-    ignored = fleet.ignored_resource_prefixes
-    requests = {
-        resource: amount
-        for resource, amount in pod_set.requests.items()
-        if not ignored or not resource.startswith(ignored)
-    }
+    requests = request_of(pod_set.requests)
     return model.Shape(
-        requests=request_of(requests),
+        requests=requests,
+        counts_as=counts_as(requests, fleet),
         node_selector=tuple(sorted(pod_set.node_selector.items())),
         node_affinity=pod_set.node_affinity,
         tolerations=pod_set.tolerations,
@@ -317,8 +329,10 @@ def _alternative(
             for resource, amount in change.requests.items():
                 if not amount:
                     requests.pop(resource, None)
+            changed_requests = tuple(sorted(requests.items()))
             shape = model.Shape(
-                requests=tuple(sorted(requests.items())),
+                requests=changed_requests,
+                counts_as=counts_as(changed_requests, fleet),
                 node_selector=changed.shape.node_selector,
                 node_affinity=changed.shape.node_affinity,
                 tolerations=changed.shape.tolerations,
@@ -356,10 +370,10 @@ def _victim(mention: WorkloadMention, keys: Mapping[str, str]) -> str:
 
 
 def _hold(
-    claim: Claim, workload: Workload, given: Mapping[str, PodSet], keys: Mapping[str, str]
+    claim: Claim, workload: Workload, given: Mapping[str, PodSet], defaults: Defaults
 ) -> model.Held:
     victims = tuple(
-        (_victim(victim.workload, keys), victim.attempt)
+        (_victim(victim.workload, defaults.keys), victim.attempt)
         for victim in claim.waits_for
         if victim.type == "Preemption" and victim.workload is not None
     )
@@ -367,7 +381,9 @@ def _hold(
     return model.Held(
         attempt=claim.attempt,
         queue=claim.queue or workload.spec.queue,
-        placed=tuple(_held_part(placement, claim, given) for placement in claim.placements),
+        placed=tuple(
+            _held_part(placement, claim, given, defaults.fleet) for placement in claim.placements
+        ),
         form=claim.alternative,
         rung=claim.rung,
         decided_at=claim.decided_at.timestamp(),
@@ -377,29 +393,31 @@ def _hold(
     )
 
 
-def _held_part(placement: Placement, claim: Claim, given: Mapping[str, PodSet]) -> model.Placed:
+def _held_part(
+    placement: Placement, claim: Claim, given: Mapping[str, PodSet], fleet: FleetSpec
+) -> model.Placed:
     """A placement that stays keeps its attempt, though the claim's attempt has increased."""
     own = placement.attempt if placement.attempt != claim.attempt else 0
-    return replace(_place(placement, given), attempt=own)
+    return replace(_place(placement, given, fleet), attempt=own)
 
 
 def _leaving_part(
-    placement: Placement, claim: Claim | None, given: Mapping[str, PodSet]
+    placement: Placement, claim: Claim | None, given: Mapping[str, PodSet], fleet: FleetSpec
 ) -> model.Placed:
     """A placement that is released; if its own replacement is alike, only that is charged."""
-    result = replace(_place(placement, given), attempt=placement.attempt)
+    result = replace(_place(placement, given, fleet), attempt=placement.attempt)
     for other in claim.placements if claim and placement.gives_way_to else ():
         if other.cluster == placement.gives_way_to:
-            is_charged = not model.are_alike(result, _place(other, given))
+            is_charged = not model.are_alike(result, _place(other, given, fleet))
             return replace(result, is_charged=is_charged)
     return result
 
 
-def _place(placement: Placement, given: Mapping[str, PodSet]) -> model.Placed:
+def _place(placement: Placement, given: Mapping[str, PodSet], fleet: FleetSpec) -> model.Placed:
     return model.Placed(
         cluster=placement.cluster,
         pods=tuple(
-            _placed_pods(pod_set, given.get(pod_set.name)) for pod_set in placement.pod_sets
+            _placed_pods(pod_set, given.get(pod_set.name), fleet) for pod_set in placement.pod_sets
         ),
         group=placement.group,
         replicas=placement.replicas or 0,
@@ -407,18 +425,28 @@ def _place(placement: Placement, given: Mapping[str, PodSet]) -> model.Placed:
     )
 
 
-def _placed_pods(pods: PlacedPodSet, given: PodSet | None) -> model.PlacedPods:
-    requests = pods.requests or (given.requests if given else {})
+def _placed_pods(pods: PlacedPodSet, given: PodSet | None, fleet: FleetSpec) -> model.PlacedPods:
+    requests = request_of(pods.requests or (given.requests if given else {}))
+    charges = counts_as(requests, fleet)
     return model.PlacedPods(
         name=pods.name,
         count=pods.count,
         shape=model.Shape(
-            requests=request_of(requests),
+            requests=requests,
+            counts_as=charges,
             node_selector=tuple(sorted(given.node_selector.items())) if given else (),
             node_affinity=given.node_affinity if given else (),
             tolerations=given.tolerations if given else (),
         ),
-        flavors=tuple(sorted(pods.flavors.items())),
+        flavors=tuple(sorted({**_known_flavors(pods, charges or ()), **pods.flavors}.items())),
         level=pods.topology_level,
         domains=tuple(sorted(pods.domains.items())),
     )
+
+
+def _known_flavors(pods: PlacedPodSet, charges: model.Request) -> dict[str, str]:
+    """Flavors of what pods are charged by rules that are newer than their claim."""
+    names = set(pods.flavors.values())
+    if len(names) != 1 or any(resource in pods.flavors for resource, _ in charges):
+        return {}
+    return dict.fromkeys((resource for resource, _ in charges), names.pop())

@@ -222,6 +222,15 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
     "a score of two sources": (
         made("PlacementPolicy", {"scores": [{"builtIn": "Price", "scorer": "mine"}]}),
         "exactly one of builtIn and scorer"),
+    "a score that a scorer would give": (
+        made("PlacementPolicy", {"scores": [{"scorer": "mine"}]}),
+        "spec.scores: Invalid value: scorers are not supported yet: use a built-in score"),
+    "a score of data": (
+        made("PlacementPolicy", {"scores": [{"builtIn": "DataSeconds"}]}),
+        "DataSeconds is not supported yet: where data is, is not known"),
+    "data that a workload reads": (
+        made("Workload", {"podSets": [{"name": "a"}], "data": [{"name": "corpus"}]}),
+        "data is not supported yet: where data is, is not known"),
     "a score of no source": (
         made("PlacementPolicy", {"scores": [{"weight": 2}]}), "exactly one of builtIn and scorer"),
     "a batch of nothing": (

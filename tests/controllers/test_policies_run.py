@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fairway.api import codec
+from fairway.api.errors import Invalid
 from fairway.api.meta import Condition
 from fairway.api.policy import PlacementPolicy, PlacementPolicyStatus
 from fairway.clock import VirtualClock
@@ -130,6 +131,13 @@ async def test_a_chosen_cluster_is_left_only_for_one_that_is_better_by_the_margi
     assert stayed.decisions[0].chosen_at == first.decisions[0].chosen_at
     moved = await change(fleet, "one", {"moveMargin": 20})
     assert names(moved) == ["west"]
+
+
+async def test_an_expression_that_does_not_compile_is_refused_with_its_place(fleet: Fleet) -> None:
+    with pytest.raises(Invalid) as refused:
+        await choose(fleet, "bad", """{selector: {expressions: ["cluster.name = 'a'"]}}""")
+    assert "spec.selector.expressions[0]" in str(refused.value)
+    assert "1:14: Syntax error" in str(refused.value)
 
 
 async def test_policies_spread_over_clusters(fleet: Fleet) -> None:

@@ -30,7 +30,36 @@ NEAR_FEW = policy("few", groups=[
 COPIES = policy("copies", division={"type": "Duplicated"})
 HOME_FIRST = policy("home", ["east"], ["west"])
 
+CREDITS = queue("q", resourceGroups=[{"resources": ["credits"], "flavors": [
+    {"name": "h100", "quotas": [{"resource": "credits", "nominal": 8}]}]}])  # fmt: skip
+
 QUOTA = {
+    "a resource counts as another one in quota": (
+        [fleet(resources=[{"resource": "nvidia.com/gpu", "countsAs": {"credits": "2"}}]),
+         CREDITS, EAST, workload("a", "q", count=4, waited=90), workload("b", "q")],
+        ["a starts in east:4@h100", "b waits: QuotaExceeded, NoVictims"],
+    ),
+    "what runs counts by the same rule": (
+        [fleet(resources=[{"resource": "nvidia.com/gpu", "countsAs": {"credits": "2"}}]),
+         CREDITS, EAST, workload("a", "q", count=3, running="east"),
+         workload("b", "q", count=1, waited=90), workload("c", "q")],
+        ["b starts in east:1@h100", "c waits: QuotaExceeded, NoVictims"],
+    ),
+    "a resource that counts as another one may count itself, too": (
+        [fleet(resources=[{"resource": "cpu", "countsAs": {"nvidia.com/gpu": "1"}, "keep": True}]),
+         queue("q", 4), EAST, workload("a", "q", count=2, waited=90), workload("b", "q")],
+        ["a starts in east:2@h100", "b waits: QuotaExceeded, NoVictims"],
+    ),
+    "a resource that counts as nothing needs no quota, and room all the same": (
+        [fleet(resources=[{"resource": "nvidia.com/gpu"}]), queue("q", 1), EAST,
+         workload("a", "q", count=8, waited=90), workload("b", "q")],
+        ["a starts in east:8@-", "b waits: DoesNotFit, NoVictims, NoPool"],
+    ),
+    "an ignored resource needs no quota, and room all the same": (
+        [fleet(ignoredResourcePrefixes=["nvidia.com/"]), queue("q", 1), EAST,
+         workload("a", "q", count=8, waited=90), workload("b", "q")],
+        ["a starts in east:8@-", "b waits: DoesNotFit, NoVictims, NoPool"],
+    ),
     "quota alone decides where there is no cluster": (
         [queue("q", 4), workload("a", "q", count=3), workload("b", "q", count=2)],
         ["a starts in nowhere:3@h100", "b waits: QuotaExceeded"],
@@ -103,6 +132,34 @@ OVERLAPS = {
 }  # fmt: skip
 
 ORDER = {
+    "a small job with the queue's limit runs ahead of a reservation that it does not delay": (
+        [queue("q", 16, defaults={"runSecondsLimit": 600}), EAST,
+         workload("runs", "q", count=6, running="east", since=60, runSeconds={"limit": 3660}),
+         workload("large", "q", count=8, waited=900), workload("small", "q", count=2, waited=60)],
+        ["small starts in east:2@h100", "large waits: DoesNotFit, NoVictims, NoPool"],
+    ),
+    "without any limit it might delay it, and waits": (
+        [queue("q", 16), EAST,
+         workload("runs", "q", count=6, running="east", since=60, runSeconds={"limit": 3660}),
+         workload("large", "q", count=8, waited=900), workload("small", "q", count=2, waited=60)],
+        ["large waits: DoesNotFit, NoVictims, NoPool", "small waits: Reserved, NoVictims, NoPool"],
+    ),
+    "the latest have no place in a full queue, whatever their priority": (
+        [queue("q", 8, waitingWorkloadsMax=1), EAST, workload("a", "q", waited=90),
+         workload("b", "q", priority=9, waited=30)],
+        ["a starts in east:1@h100", "b waits: QueueFull"],
+    ),
+    "a queue limits all queues below it": (
+        [queue("all", 8, waitingWorkloadsMax=1), queue("q", 8, parent="all"),
+         queue("r", 8, parent="all"), EAST,
+         workload("a", "q", waited=90), workload("b", "r", waited=60)],
+        ["a starts in east:1@h100", "b waits: QueueFull"],
+    ),
+    "a user has no place beside others of one's own": (
+        [queue("q", 8, userLimits=[{"name": "each", "waitingWorkloads": 1}]), EAST,
+         workload("a", "q", waited=90), workload("b", "q", waited=60)],
+        ["a starts in east:1@h100", "b waits: QueueFull"],
+    ),
     "the more urgent goes first, then the older": (
         [queue("q", 2), EAST, workload("young", "q", waited=10), workload("old", "q", waited=90),
          workload("urgent", "q", priority=5, waited=1)],
@@ -570,6 +627,18 @@ def test_policies_choose_what_others_have_not_chosen() -> None:
     clusters = [cluster(name, 8) for name in ("east", "north", "west")]
     choices = choices_of(*clusters, *(policy(name, numberOfClusters=1) for name in ("a", "b", "c")))
     assert [choice.choice.chosen[0].cluster for choice in choices] == ["east", "north", "west"]
+
+
+def test_a_queue_says_how_long_its_workloads_run_that_do_not() -> None:
+    made = plan_of(
+        queue("all", 16, defaults={"runSecondsEstimate": 3600}),
+        queue("q", 16, parent="all"),
+        EAST,
+        workload("runs", "q", count=6, running="east", since=600),
+        workload("large", "q", count=8, waited=900),
+    )
+    (reservation,) = made.reservations
+    assert reservation.starts_at == NOW + 3000
 
 
 def choices_of(*objects: dict) -> list[PolicyChoice]:

@@ -27,6 +27,7 @@ FACTS: dict[Code, tuple[dict[str, Any], ...]] = {
     Code.NO_QUEUE: ({}, {"queue": ""}),
     Code.QUEUE_BROKEN: ({"other": "its parent all does not exist"},),
     Code.NOT_A_SUBMITTER: ({"other": "team"},),
+    Code.QUEUE_FULL: ({"other": ""}, {"other": "ada", "count": 3}),
     Code.CLAIMS_EXCEEDED: ({}, {"count": 3}),
     Code.USER_LIMIT_EXCEEDED: ({"other": "ada"},),
     Code.QUOTA_EXCEEDED: ({}, {"short": (GPUS, CPUS)}, {"flavor": "h100,a100"}),

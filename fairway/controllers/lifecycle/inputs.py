@@ -104,10 +104,16 @@ def settings(cache: Cache, workload: Workload, fleet: FleetSpec) -> Settings:
     return settings_of(workload, queues, fleet, _tolerations(cache, workload, queues, fleet))
 
 
+def _queue_name(cache: Cache, workload: Workload, fleet: FleetSpec) -> str:
+    """The queue that it is charged to, else the one that it waits in."""
+    claim, status = workload.status.claim, workload.status
+    named = (claim.queue if claim else "") or workload.spec.queue or status.queue
+    return named or cache.default_queue(workload.metadata.namespace) or fleet.defaults.queue
+
+
 def queues_of(cache: Cache, workload: Workload, fleet: FleetSpec) -> list[Queue]:
     """The queue of a workload and its ancestors."""
-    claim = workload.status.claim
-    name = (claim.queue if claim else "") or workload.spec.queue or fleet.defaults.queue
+    name = _queue_name(cache, workload, fleet)
     queues: list[Queue] = []
     while name and len(queues) < _QUEUES_DEEP:
         queue = cache.get(Queue, name)

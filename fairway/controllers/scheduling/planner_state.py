@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.errors import ApiError
-from fairway.api.reasons import headline
+from fairway.api.reasons import Code, headline
 from fairway.api.workload import Workload
 from fairway.controllers.scheduling.questions import Question, T
 from fairway.controllers.scheduling.wake_ups import Notice, charge
@@ -21,7 +21,7 @@ from fairway.core import cycle
 from fairway.core.checks.invariants import broken
 from fairway.core.cycle import Cursor
 from fairway.core.modes.way_home import Homeward
-from fairway.core.plan import Admit, Plan, Reservation, Step
+from fairway.core.plan import Admit, Plan, Reservation, Step, Waits
 from fairway.core.snapshot import Snapshot
 from fairway.view.view import View
 
@@ -203,6 +203,8 @@ class Planning:
 
     def _plan(self, plan: Plan, snapshot: Snapshot, *, is_whole: bool) -> Planned:
         workloads = snapshot.facts.workloads
+        if plan.steps and any(_has_no_place(waits) for waits in plan.waiting):
+            self._notice.is_freed = True  # there may be a place now
         touched = {step.workload for step in plan.steps}
         reservations = _changed_reservations(plan, snapshot) if is_whole else {}
         is_done = self._cursor is None and not self._notice.is_freed and not self._notice.woken
@@ -248,6 +250,10 @@ class Planning:
     def ask(self, question: Question[T], now: float) -> T:
         """Answers a question; decides nothing."""
         return question.answer(self._view, now)
+
+
+def _has_no_place(waits: Waits) -> bool:
+    return bool(waits.reasons) and waits.reasons[0].code is Code.QUEUE_FULL
 
 
 def _changed_reservations(plan: Plan, snapshot: Snapshot) -> dict[str, Reservation | None]:

@@ -128,7 +128,7 @@ def _order(policy: Policy, ranked: list[Ranked], unwelcome: frozenset[str]) -> l
 
 
 def _faults(policy: Policy) -> tuple[str, ...]:
-    faults = []
+    faults = list(policy.faults)
     if policy.number_of_clusters is not None and policy.number_of_clusters < 1:
         faults.append("numberOfClusters")
     for index, rule in enumerate(policy.spread):

@@ -12,7 +12,7 @@ from typing import Any
 
 from fairway.api.amounts import Quantity, family_of, is_accelerator
 from fairway.core.model import FlavorResource, Workload, unit_nanos
-from fairway.core.quota.shares import Rules, Shares
+from fairway.core.quota.shares import Shares
 from fairway.core.quota.tree import Tree
 from fairway.core.snapshot import Snapshot
 
@@ -100,7 +100,7 @@ def standings(snapshot: Snapshot) -> list[QueueState]:
     """Every queue, parents before their children."""
     tree = snapshot.tree
     settings = snapshot.facts.settings
-    rules = Rules(is_enabled=settings.fair_sharing, remembers=settings.half_life_seconds > 0)
+    rules = settings.share_rules
     shares = Shares(tree, rules)
     waiting = {queue: len(line) for queue, line in snapshot.lines.items()}
     claimed = {queue: len(keys) for queue, keys in snapshot.holding.items()}

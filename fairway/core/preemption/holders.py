@@ -22,7 +22,7 @@ from fairway.core.handover import queue_of
 from fairway.core.model import FlavorResource, Request, Workload, usage_of
 from fairway.core.nodes import Amounts, Packing
 from fairway.core.occupancy import requests_of
-from fairway.core.quota.order import Rules, Shares
+from fairway.core.quota.order import Shares
 from fairway.core.snapshot import Snapshot
 from fairway.core.task_numbers import count_of
 
@@ -62,9 +62,7 @@ class Holders:
     def __init__(self, planning: PlanningRound) -> None:
         snapshot = planning.snapshot
         self._snapshot = snapshot
-        self.shares = Shares(
-            planning.ledger.tree, Rules(remembers=snapshot.facts.settings.half_life_seconds > 0)
-        )
+        self.shares = Shares(planning.ledger.tree, snapshot.facts.settings.share_rules)
         self._of_queue: dict[str, list[Holder]] = {}
         self._near: dict[str, list[str]] = {}  # queues by the root of their tree
         self._by_key: dict[str, Holder | None] = {}

@@ -77,7 +77,7 @@ def _charge(
     total: dict[FlavorResource, int] = {}
     for pod_set, count in counts.items():
         flavor_of = flavors[pod_set]
-        for resource, amount in shapes[pod_set].requests:
+        for resource, amount in shapes[pod_set].charges:
             key = (flavor_of.get(resource, NO_FLAVOR), resource)
             total[key] = total.get(key, 0) + amount * count
     return total
@@ -108,7 +108,7 @@ def assignments(
                 flavor = chosen[pod_set.name]
                 if flavor not in names:
                     names.append(flavor)
-                for resource, _ in pod_set.shape.requests:
+                for resource, _ in pod_set.shape.charges:
                     if resource in group.resources:
                         by_set[pod_set.name][resource] = flavor
         full = _charge(by_set, counts, shapes)
@@ -121,7 +121,7 @@ def _askers(group: ResourceGroup, form: Form) -> list[PodSet]:
     return [
         pod_set
         for pod_set in form.pod_sets
-        if any(resource in group.resources for resource, _ in pod_set.shape.requests)
+        if any(resource in group.resources for resource, _ in pod_set.shape.charges)
     ]
 
 

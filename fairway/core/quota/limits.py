@@ -7,7 +7,9 @@ the first that names no users. Each user is limited separately.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from fairway.core.model import Queue, Usage, UserLimit, Workload
 from fairway.core.quota.tree import Tree
@@ -95,14 +97,66 @@ class Claims:
         known = self._limiting.get(queue)
         if known is None:
             known = self._limiting[queue] = tuple(
-                name
-                for name in self._line(queue)
-                if self._queues[name].claimed_max is not None or self._queues[name].user_limits
+                name for name in self._line(queue) if _has_limits(self._queues[name])
             )
         return known
 
     def _line(self, queue: str) -> tuple[str, ...]:
         return (queue, *self._tree.ancestors(queue)) if queue in self._queues else ()
+
+
+def _has_limits(queue: Queue) -> bool:
+    return queue.claimed_max is not None or queue.waiting_max is not None or bool(queue.user_limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """A queue that has as many pending workloads as it may: of all users, or of one."""
+
+    queue: str
+    most: int
+    is_for_user: bool = False
+
+
+def without_place(
+    lines: Mapping[str, Sequence[Workload]], tree: Tree, queues: Mapping[str, Queue]
+) -> dict[str, Full]:
+    """Pending workloads for which their queue, or an ancestor, has no place: the latest ones.
+
+    A workload without a place in its queue takes none in an ancestor.
+    """
+    limited = [
+        name
+        for name, queue in queues.items()
+        if queue.waiting_max is not None
+        or any(limit.waiting_max is not None for limit in queue.user_limits)
+    ]
+    result: dict[str, Full] = {}
+    for name in sorted(limited, key=lambda name: (-len(tree.ancestors(name)), name)):
+        below = (
+            workload
+            for queue, line in lines.items()
+            if queue in queues and name in (queue, *tree.ancestors(queue))
+            for workload in line
+            if workload.is_waiting and workload.key not in result
+        )
+        result.update(_latest(queues[name], below))
+    return result
+
+
+def _latest(queue: Queue, pending: Iterable[Workload]) -> Iterator[tuple[str, Full]]:
+    """Those of the pending workloads for which a queue has no place."""
+    count, of_user = 0, Counter[str]()
+    for workload in sorted(pending, key=lambda workload: (workload.queued_at, workload.key)):
+        limit = limit_of(queue, workload.user)
+        most = limit.waiting_max if limit is not None else None
+        if queue.waiting_max is not None and count >= queue.waiting_max:
+            yield workload.key, Full(queue.name, queue.waiting_max)
+        elif most is not None and of_user[workload.user] >= most:
+            yield workload.key, Full(queue.name, most, is_for_user=True)
+        else:
+            count += 1
+            of_user[workload.user] += 1
 
 
 def total_of(usage: Usage) -> dict[str, int]:

@@ -211,3 +211,13 @@ def _word(message: str) -> str:
         if pattern.search(message):
             return pattern.sub(replacement, message, count=1)
     return message
+
+
+@lru_cache(maxsize=1_024)
+def fault_of(text: str, variables: tuple[str, ...]) -> str:
+    """What is wrong with an expression, with its line and column; empty if nothing is."""
+    try:
+        compile(text, dict.fromkeys(variables, "dyn"))
+    except CompileError as fault:
+        return str(fault)
+    return ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fairway.api.errors import (
     AlreadyExists,
     Conflict,
@@ -71,6 +73,30 @@ def not_a_submitter(
         details={
             **details(resource, name),
             "causes": [{"reason": "NotASubmitter", "message": message, "field": path}],
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullQueue:
+    """A queue that has as many pending workloads as it may."""
+
+    queue: str
+    most: int
+    user: str = ""  # whose limit it is; empty: the queue's
+
+
+def full_queue(resource: Resource, name: str, *, path: str, full: FullQueue) -> Forbidden:
+    of = f" of {full.user}" if full.user else ""
+    message = (
+        f"queue {full.queue} already has its maximum of {full.most} pending workloads{of};"
+        " try again when some have started, or use another queue"
+    )
+    return Forbidden(
+        f'{resource.qualified} "{name}" is forbidden: {path}: {message}',
+        details={
+            **details(resource, name),
+            "causes": [{"reason": "QueueFull", "message": message, "field": path}],
         },
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from fairway.api.equality import same
 from fairway.api.errors import BadRequest, Expired, UnsupportedMediaType
+from fairway.api.meta import GROUP
 from fairway.clock import Clock, SystemClock, timestamp
 from fairway.resources.catalogue import Catalogue
 from fairway.resources.resource import Resource
@@ -27,6 +28,7 @@ from fairway.store.embedded.history import Change, History
 from fairway.store.embedded.identities import admission
 from fairway.store.embedded.journal import Journal
 from fairway.store.embedded.load import load
+from fairway.store.embedded.pending import Pending
 from fairway.store.embedded.refusals import (
     already_exists,
     check_identity,
@@ -59,6 +61,7 @@ from fairway.store.interface import (
 )
 
 DEFINITIONS: KindId = ("apiextensions.k8s.io", "customresourcedefinitions")
+_WORKLOADS: KindId = (GROUP, "workloads")
 NAMESPACES: KindId = ("", "namespaces")
 # Namespaces that may not be deleted, since everything else relies on them.
 _LASTING_NAMESPACES = ("default", "kube-system", "kube-public")
@@ -85,7 +88,8 @@ class EmbeddedStore:
         self._watches = Watches()
         self.writer = Writer(journal, self._shelves, self._history, self._watches)
         self._admission = admission(self.clock, chance)
-        self._submissions = Submissions(self.writer.newest)
+        self._pending = Pending()
+        self._submissions = Submissions(self.writer.newest, self._pending)
         self._tasks: set[asyncio.Task[None]] = set()
         self.followers: list[Callable[[Change], None]] = []  # called after each write on disk
         self.collector = Collector(self, self._shelves, self.clock)
@@ -98,6 +102,8 @@ class EmbeddedStore:
         self.writer.resume(load(self._journal, self._shelves, self._history))
         for record in self._shelves.shelf(DEFINITIONS).records.values():
             self.catalogue.put_definition(record.body())
+        for record in self._shelves.shelf(_WORKLOADS).records.values():
+            self._pending.note(record.name, record)
         self.run(self._bookmarks())
         self.collector.start()
 
@@ -392,6 +398,8 @@ class EmbeddedStore:
                 self.catalogue.remove_definition(name)
             else:
                 self.catalogue.put_definition(change.record.body())
+        elif change.kind == _WORKLOADS:
+            self._pending.note(change.record.name, None if change.is_removed else change.record)
         self.collector.follow(change)
         for follower in self.followers:
             follower(change)

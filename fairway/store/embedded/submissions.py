@@ -1,4 +1,4 @@
-"""Checks who may submit workloads to a queue.
+"""Checks who may submit workloads to a queue, and whether the queue has a place for another one.
 
 The check is made for every object that becomes a workload, when it is created and when its queue
 changes: by the queue it names, or the default queue of its namespace or of the fleet. The submitter
@@ -20,7 +20,8 @@ from fairway.kinds.native import DEFAULT_QUEUE, is_of_a_work, is_owned, queue_sa
 from fairway.kinds.registry import built_in
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
-from fairway.store.embedded.refusals import not_a_submitter
+from fairway.store.embedded.pending import Pending
+from fairway.store.embedded.refusals import FullQueue, full_queue, not_a_submitter
 from fairway.store.embedded.shelves import KindId, Name, Record
 from fairway.store.interface import Write
 
@@ -46,13 +47,15 @@ def keep_note(body: JsonObject, note: str | None) -> None:
 class Submissions:
     """Checks submissions."""
 
-    def __init__(self, newest: Newest) -> None:
+    def __init__(self, newest: Newest, pending: Pending) -> None:
         self._newest = newest
+        self._pending = pending
 
     def take(
         self, resource: Resource, before: JsonObject | None, after: JsonObject, write: Write
     ) -> None:
-        """Records the submitter of an object; raises Forbidden if its queue does not accept it."""
+        """Records the submitter of an object; raises Forbidden if its queue does not accept it,
+        or is full."""
         if write.user == HUB:
             return  # it acts for users, who are recorded on what it writes
         is_workload = (resource.group, resource.plural) == _WORKLOADS
@@ -78,25 +81,58 @@ class Submissions:
             raise not_a_submitter(
                 resource, name, path=path, queue=refused_by, submission=submission
             )
+        if full := self._full(queue, write.user):
+            name = after["metadata"].get("name", "")
+            path = named[0] or ("spec.queue" if is_workload else "metadata.labels")
+            raise full_queue(resource, name, path=path, full=full)
         keep_note(after, note_of(write.user, write.groups))
 
+    def _full(self, queue: str, user: str) -> FullQueue | None:
+        """The nearest queue, of this one and its ancestors, that has no place for another one."""
+        for name, spec in self._specs(queue):
+            most = spec.get("waitingWorkloadsMax")
+            limit = _limit_of(spec, user).get("waitingWorkloads")
+            if most is None and limit is None:
+                continue
+            below = [other for other in self._pending.queues() if self._is_below(other, name)]
+            if most is not None and self._pending.count(below) >= most:
+                return FullQueue(queue=name, most=most)
+            if limit is not None and self._pending.count(below, user) >= limit:
+                return FullQueue(queue=name, most=limit, user=user)
+        return None
+
+    def _is_below(self, queue: str, ancestor: str) -> bool:
+        """Whether a queue is another one, or below it; `/NAMESPACE` is the default there."""
+        if queue.startswith("/"):
+            default = self._labels(queue[1:]).get(DEFAULT_QUEUE, "")
+            queue = str(default) or self._fleet_queue()
+        return any(name == ancestor for name, _ in self._specs(queue))
+
     def _line(self, queue: str) -> Iterator[tuple[str, Submitters | None]]:
-        """A queue and its ancestors, with their submitters; a cycle is cut."""
+        """A queue and its ancestors, with their submitters."""
+        for name, spec in self._specs(queue):
+            given = spec.get("submitters")
+            yield name, None if given is None else msgspec.convert(given, Submitters)
+
+    def _specs(self, queue: str) -> Iterator[tuple[str, JsonObject]]:
+        """A queue and its ancestors; a cycle is cut."""
         seen: set[str] = set()
         while queue not in seen and (record := self._newest(_QUEUES, ("", queue))) is not None:
             seen.add(queue)
             spec = record.body().get("spec") or {}
-            given = spec.get("submitters")
-            yield queue, None if given is None else msgspec.convert(given, Submitters)
+            yield queue, spec
             queue = spec.get("parent", "")
 
     def _default(self, body: JsonObject, labels: JsonObject, *, is_workload: bool) -> str:
+        named = str(labels.get(DEFAULT_QUEUE, ""))
         if not is_workload:
-            return str(labels.get(DEFAULT_QUEUE, ""))
+            return named
+        return str((body.get("status") or {}).get("queue") or named or self._fleet_queue())
+
+    def _fleet_queue(self) -> str:
         record = self._newest(*_FLEET)
         spec: Any = record.body().get("spec") or {} if record is not None else {}
-        given = (body.get("status") or {}).get("queue")
-        return str(given or (spec.get("defaults") or {}).get("queue") or "")
+        return str((spec.get("defaults") or {}).get("queue") or "")
 
     def _labels(self, namespace: str) -> JsonObject:
         record = self._newest(_NAMESPACES, ("", namespace))
@@ -116,3 +152,12 @@ def _is_native(body: JsonObject) -> bool:
     """Whether the object becomes a workload, judged by the built-in kinds alone."""
     is_ours = built_in().of(body) is not None
     return is_ours and not is_owned(body) and not is_of_a_work(body)
+
+
+def _limit_of(spec: JsonObject, user: str) -> JsonObject:
+    """The limit of a queue that applies to a user: the first that names the user, else the first
+    for everyone."""
+    limits: list[JsonObject] = spec.get("userLimits") or []
+    everyone = [limit for limit in limits if not limit.get("users")]
+    named = [limit for limit in limits if user in limit.get("users", ())]
+    return (named or everyone or [{}])[0]
