@@ -8,7 +8,8 @@
     lists, selection  a page of a kind's objects; which records a list or a watch selects
     watches           open watches and their events
     admission         the steps between a request and a stored object
-    submissions       who may submit workloads to a queue
+    submissions       who may submit workloads to a queue, and whether it has a place for them
+    pending           how many workloads are pending in each queue
     identities        uids and generated names
     writes            staging, group commit, publication
     collector, grace  dependents of deleted owners, contents of deleted namespaces; grace periods
