@@ -28,7 +28,6 @@ from fairway.store.embedded.history import Change, History
 from fairway.store.embedded.identities import admission
 from fairway.store.embedded.journal import Journal
 from fairway.store.embedded.load import load
-from fairway.store.embedded.pending import Pending
 from fairway.store.embedded.refusals import (
     already_exists,
     check_identity,
@@ -88,8 +87,7 @@ class EmbeddedStore:
         self._watches = Watches()
         self.writer = Writer(journal, self._shelves, self._history, self._watches)
         self._admission = admission(self.clock, chance)
-        self._pending = Pending()
-        self._submissions = Submissions(self.writer.newest, self._pending)
+        self._submissions = Submissions(self.writer.newest)
         self._tasks: set[asyncio.Task[None]] = set()
         self.followers: list[Callable[[Change], None]] = []  # called after each write on disk
         self.collector = Collector(self, self._shelves, self.clock)
@@ -103,7 +101,7 @@ class EmbeddedStore:
         for record in self._shelves.shelf(DEFINITIONS).records.values():
             self.catalogue.put_definition(record.body())
         for record in self._shelves.shelf(_WORKLOADS).records.values():
-            self._pending.note(record.name, record)
+            self._submissions.pending.note(record.name, record)
         self.run(self._bookmarks())
         self.collector.start()
 
@@ -399,7 +397,8 @@ class EmbeddedStore:
             else:
                 self.catalogue.put_definition(change.record.body())
         elif change.kind == _WORKLOADS:
-            self._pending.note(change.record.name, None if change.is_removed else change.record)
+            record = None if change.is_removed else change.record
+            self._submissions.pending.note(change.record.name, record)
         self.collector.follow(change)
         for follower in self.followers:
             follower(change)

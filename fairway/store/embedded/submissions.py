@@ -47,9 +47,9 @@ def keep_note(body: JsonObject, note: str | None) -> None:
 class Submissions:
     """Checks submissions."""
 
-    def __init__(self, newest: Newest, pending: Pending) -> None:
+    def __init__(self, newest: Newest) -> None:
         self._newest = newest
-        self._pending = pending
+        self.pending = Pending()
 
     def take(
         self, resource: Resource, before: JsonObject | None, after: JsonObject, write: Write
@@ -94,10 +94,10 @@ class Submissions:
             limit = _limit_of(spec, user).get("waitingWorkloads")
             if most is None and limit is None:
                 continue
-            below = [other for other in self._pending.queues() if self._is_below(other, name)]
-            if most is not None and self._pending.count(below) >= most:
+            below = [other for other in self.pending.queues() if self._is_below(other, name)]
+            if most is not None and self.pending.count(below) >= most:
                 return FullQueue(queue=name, most=most)
-            if limit is not None and self._pending.count(below, user) >= limit:
+            if limit is not None and self.pending.count(below, user) >= limit:
                 return FullQueue(queue=name, most=limit, user=user)
         return None
 
