@@ -397,8 +397,7 @@ class EmbeddedStore:
             else:
                 self.catalogue.put_definition(change.record.body())
         elif change.kind == _WORKLOADS:
-            record = None if change.is_removed else change.record
-            self._submissions.pending.note(change.record.name, record)
+            self._submissions.note(change)
         self.collector.follow(change)
         for follower in self.followers:
             follower(change)

@@ -20,6 +20,7 @@ from fairway.kinds.native import DEFAULT_QUEUE, is_of_a_work, is_owned, queue_sa
 from fairway.kinds.registry import built_in
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
+from fairway.store.embedded.history import Change
 from fairway.store.embedded.pending import Pending
 from fairway.store.embedded.refusals import FullQueue, full_queue, not_a_submitter
 from fairway.store.embedded.shelves import KindId, Name, Record
@@ -50,6 +51,10 @@ class Submissions:
     def __init__(self, newest: Newest) -> None:
         self._newest = newest
         self.pending = Pending()
+
+    def note(self, change: Change) -> None:
+        """A workload was written, or removed."""
+        self.pending.note(change.record.name, None if change.is_removed else change.record)
 
     def take(
         self, resource: Resource, before: JsonObject | None, after: JsonObject, write: Write
