@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from fairway.api.reasons import Code
+from fairway.core.cycle import plan
 from fairway.core.modes.policy_clusters import PolicyChoice, choose_clusters
 from fairway.core.snapshot import Snapshot
 from fairway.view.objects import Objects
@@ -569,6 +573,36 @@ LADDER = {
 }  # fmt: skip
 
 
+# Workloads that are not looked at, whatever is free.
+_LEAVES = workload("a", "q", running="east")
+_LEAVES["status"] = {
+    "phase": "Stopping", "releasing": _LEAVES["status"]["claim"]["placements"],
+}  # fmt: skip
+STANDING = {
+    "a queue that does not exist": (
+        [EAST, workload("a", "gone")],
+        ["a waits: NoQueue"],
+    ),
+    "queues in a circle": (
+        [queue("q", parent="r"), queue("r", parent="q"), EAST, workload("a", "q")],
+        ["a waits: QueueBroken"],
+    ),
+    "an attempt that is not gone yet": (
+        [queue("q", 8), EAST, _LEAVES],
+        ["a waits: StillEnding"],
+    ),
+    "a user with as many claims as one may have": (
+        [queue("q", 8, userLimits=[{"name": "each", "claimedWorkloads": 1}]), EAST,
+         workload("a", "q", running="east"), workload("b", "q")],
+        ["b waits: UserLimitExceeded"],
+    ),
+    "flavors that its queue does not have": (
+        [queue("q", 8), EAST, workload("a", "q", flavors=["a100"])],
+        ["a waits: NoFlavor"],
+    ),
+}  # fmt: skip
+
+
 def _rows(*tables: dict) -> list:
     return [
         pytest.param(objects, want, id=sentence)
@@ -577,7 +611,7 @@ def _rows(*tables: dict) -> list:
     ]
 
 
-ROWS = _rows(QUOTA, OVERLAPS, ORDER, WHERE, MODES, RUNGS, HOMECOMING, PRICES, LADDER)
+ROWS = _rows(QUOTA, OVERLAPS, ORDER, WHERE, MODES, RUNGS, HOMECOMING, PRICES, LADDER, STANDING)
 
 
 @pytest.mark.parametrize(("objects", "want"), ROWS)
@@ -627,6 +661,20 @@ def test_policies_choose_what_others_have_not_chosen() -> None:
     clusters = [cluster(name, 8) for name in ("east", "north", "west")]
     choices = choices_of(*clusters, *(policy(name, numberOfClusters=1) for name in ("a", "b", "c")))
     assert [choice.choice.chosen[0].cluster for choice in choices] == ["east", "north", "west"]
+
+
+def test_a_move_says_that_there_is_room_at_home_again() -> None:
+    objects, _ = HOMECOMING["replicas come home when there has been room for long enough"]
+    (move,) = plan_of(*objects).steps
+    assert [reason.code for reason in move.reasons] == [Code.RETURNS_HOME]
+
+
+def test_pods_that_run_without_a_claim_are_adopted_first() -> None:
+    objects = Objects.of([H100, queue("q", 8), EAST, workload("a", "q")])
+    facts = objects.facts(NOW)
+    lost = replace(facts.workloads["team/a"], runs_in="east")
+    made, _ = plan(Snapshot(replace(facts, workloads={"team/a": lost})))
+    assert told(made) == ["a waits: RunsAlready"]
 
 
 def test_a_queue_says_how_long_its_workloads_run_that_do_not() -> None:
