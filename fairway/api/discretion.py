@@ -36,7 +36,6 @@ _OF_WORKLOADS = frozenset(
     {
         Code.BEHIND_HEAD,
         Code.RESERVED,
-        Code.WAITS_FOR_VICTIMS,
         Code.PREEMPTED_WITHIN_QUEUE,
         Code.PREEMPTED_TO_RECLAIM,
         Code.PREEMPTED_FOR_FAIR_SHARE,

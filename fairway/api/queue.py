@@ -219,6 +219,11 @@ class QueueDefaults(Part, frozen=True, kw_only=True):
         ".resourceGroups",
     ),
     Rule(
+        "!has(self.refuseImpossible) || !self.refuseImpossible",
+        "refuseImpossible is not supported yet: `fairway why` says what can never start",
+        ".refuseImpossible",
+    ),
+    Rule(
         "!has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, "
         "self.resourceGroups.exists_one(h, h.flavors.exists(o, o.name == f.name))))",
         "a flavor belongs to one group",

@@ -57,16 +57,13 @@ class Code(StrEnum):
     NO_VICTIMS = "NoVictims"
     NO_POOL = "NoPool"
     OUT_OF_STOCK = "OutOfStock"
-    NOT_TRIED = "NotTried"
     BREAKER_OPEN = "BreakerOpen"
     # Decisions.
-    WAITS_FOR_VICTIMS = "WaitsForVictims"
     PREEMPTED_WITHIN_QUEUE = "PreemptedWithinQueue"
     PREEMPTED_TO_RECLAIM = "PreemptedToReclaim"
     PREEMPTED_FOR_FAIR_SHARE = "PreemptedForFairShare"
     PREEMPTED_WHILE_BORROWING = "PreemptedWhileBorrowing"
     RETURNS_HOME = "ReturnsHome"
-    BETTER_PLACE = "BetterPlace"
     # Ends of attempts; those by fault of place or program are causes of their own.
     CANCELLED = "Cancelled"
     DELETED = "Deleted"
@@ -289,13 +286,11 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
         if r.until
         else f"{r.cluster}: pool {r.pool} has only {_plural(str(r.count), 'node')} left"
     ),
-    Code.NOT_TRIED: lambda r: f"{r.cluster}: not tried in this cycle",
     Code.BREAKER_OPEN: lambda r: (
         f"the breaker of {r.other} is open: the fleet's limit for the past hour is reached"
         if r.other != "price"
         else f"the breaker of price is open: {_money(r)}"
     ),
-    Code.WAITS_FOR_VICTIMS: lambda r: f"starts when {r.other} is gone",
     Code.PREEMPTED_WITHIN_QUEUE: lambda r: (
         f"preempted for {r.other}, which comes first in {r.queue}"
     ),
@@ -309,7 +304,6 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
         f"preempted while borrowing, for {r.other} of queue {r.queue}, which has priority"
     ),
     Code.RETURNS_HOME: lambda r: f"there is room in {r.cluster} again",
-    Code.BETTER_PLACE: lambda r: f"{r.cluster} scores {_plural(str(r.count), 'point')} more",
     Code.CANCELLED: lambda r: "it was cancelled",
     Code.DELETED: lambda r: "it was deleted",
     Code.DRAINED: lambda r: "it was held while it ran",

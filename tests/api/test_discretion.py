@@ -61,14 +61,14 @@ ANSWERS: dict[str, tuple[Any, Any]] = {
     ),
     "of several in one text those alone are hidden that are another's": (
         {
-            "code": "WaitsForVictims",
+            "code": "Reserved",
             "other": "ours/a, theirs/b, theirs/c",
-            "message": "starts when ours/a, theirs/b, theirs/c is gone",
+            "message": "what is free is reserved for ours/a, theirs/b, theirs/c",
         },
         {
-            "code": "WaitsForVictims",
+            "code": "Reserved",
             "other": f"ours/a, {ANOTHER}",
-            "message": f"starts when ours/a, {ANOTHER}, {ANOTHER} is gone",
+            "message": f"what is free is reserved for ours/a, {ANOTHER}, {ANOTHER}",
         },
     ),
     "who has too much is told of one's own workloads": (
@@ -159,6 +159,5 @@ def _other(code: Code) -> str:
     is_of_workloads = code.value.startswith("Preempted") or code in (
         Code.BEHIND_HEAD,
         Code.RESERVED,
-        Code.WAITS_FOR_VICTIMS,
     )
     return "theirs/zebra" if is_of_workloads else "west-2"

@@ -53,7 +53,6 @@ FACTS: dict[Code, tuple[dict[str, Any], ...]] = {
         {"other": "price", "short": ()},
         {"other": "price", "short": (("spent", 12 * 10**9), ("allowed", 10 * 10**9))},
     ),
-    Code.BETTER_PLACE: ({}, {"count": 3}),
 }
 
 

@@ -38,7 +38,6 @@ _ENDINGS: dict[str, Ending] = {
     Code.CANCELLED.value: "Cancelled",
     Code.DELETED.value: "Cancelled",
     Code.RETURNS_HOME.value: "Moved",
-    Code.BETTER_PLACE.value: "Moved",
     Code.CLUSTER_DRAINED.value: "Moved",
     Code.CLUSTER_TAINTED.value: "Moved",
     Code.CLUSTER_LOST.value: "Moved",

@@ -238,8 +238,6 @@ function rungText(reason: Reason): string {
         : `${plural(reason.count ?? 0, "node")} left, too few`;
     case "DoesNotFit":
       return shortWords(reason.short) || `no room for ${plural(reason.count ?? 0, "pod")}`;
-    case "NotTried":
-      return "not tried in this cycle";
     default:
       return codeWords(reason.code);
   }
