@@ -2152,7 +2152,7 @@ export interface components {
                  * @default 604800
                  */
                 historySeconds: number;
-                /** @description Prefixes of resource names to ignore; such resources need no quota. */
+                /** @description Prefixes of names of resources that need no quota; nodes must have them all the same. */
                 ignoredResourcePrefixes?: string[];
                 /** @description Where metrics of services come from. */
                 metrics?: {
@@ -2307,6 +2307,11 @@ export interface components {
             metadata?: components["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
             /** @description Which clusters, in which order, and how replicas are divided. */
             spec?: {
+                /**
+                 * Format: int64
+                 * @description Number of chosen clusters in each batch of the status; unset: one batch.
+                 */
+                clustersPerBatch?: number;
                 /** @description How replicas are divided over clusters. */
                 division?: {
                     /**
@@ -2424,7 +2429,7 @@ export interface components {
                 moveMargin: number;
                 /**
                  * Format: int64
-                 * @description Number of clusters to choose without a workload; the choice is in the status.
+                 * @description Number of clusters to choose, for others that read the status; unset: all that match.
                  */
                 numberOfClusters?: number;
                 /** @description How replicas return to an earlier group. */
@@ -2563,7 +2568,7 @@ export interface components {
                 /** @description Whether to compare the price of lost work with the price of provisioning if both are possible, instead of following the ladder. */
                 weighPrice?: boolean;
             };
-            /** @description Clusters chosen by a policy with numberOfClusters. */
+            /** @description Clusters that the policy chooses. */
             status?: {
                 /**
                  * Format: int64
@@ -2597,6 +2602,11 @@ export interface components {
                 /** @description Chosen clusters. */
                 decisions?: {
                     /**
+                     * Format: int64
+                     * @description Batch of the cluster, from 0: the best clusters are in the first.
+                     */
+                    batch?: number;
+                    /**
                      * Format: date-time
                      * @description Time since which the cluster has been chosen.
                      */
@@ -2607,7 +2617,7 @@ export interface components {
                     group?: string;
                     /**
                      * Format: int64
-                     * @description Weighted score of the cluster when it was chosen.
+                     * @description Weighted score of the cluster.
                      */
                     score?: number;
                 }[];
