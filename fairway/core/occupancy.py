@@ -20,6 +20,9 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from fairway.api.amounts import is_accelerator
 from fairway.core.ledger import Ledger
 from fairway.core.model import Flavor, Placed, PlacedPods, Request, Stray, Workload
@@ -263,8 +266,11 @@ class Occupancy:
         packing = self._found_for(seat.placed)
         if not _is_whole(seat.placed, packing) and not seat.leaves:
             packing = self._found_after(seat.placed) or packing
+        is_whole = _is_whole(seat.placed, packing)
+        if not is_whole and not seat.leaves:
+            packing = self._crowd(seat.placed, packing)
         self._put(seat, packing)
-        return _is_whole(seat.placed, packing)
+        return is_whole
 
     def _found_after(self, placed: Placed) -> Packing | None:
         """Where pods will be once leaving seats are gone; None if not all fit even then.
@@ -280,6 +286,36 @@ class Occupancy:
                 self._go(seat, seat.assumed)
             result = self._found_for(placed)
         return result if _is_whole(placed, result) else None
+
+    def _crowd(self, placed: Placed, packing: Packing) -> Packing:
+        """Adds pods that fit nowhere, to the nodes that have most left.
+
+        Smaller pods may have been bound otherwise than they were packed here. What is claimed stays
+        claimed: these nodes are overcommitted, so that no other workload takes what is left there.
+        """
+        result = {name: dict(counts) for name, counts in packing.items()}
+        with self._ledger.trial():
+            self._ledger.take(self._name, packing, requests_of(placed))
+            for pods in placed.pods:
+                known = (*placed.bound.get(pods.name, {}).values(), *_counts(packing, pods.name))
+                more = self._most_left(pods, pods.count - sum(known))
+                self._ledger.take(self._name, {pods.name: more}, requests_of(placed))
+                into = result.setdefault(pods.name, {})
+                for position, count in more.items():
+                    into[position] = into.get(position, 0) + count
+        return result
+
+    def _most_left(self, pods: PlacedPods, count: int) -> dict[int, int]:
+        """Pods shared out over the nodes that they may use, most to those that have most left."""
+        nodes = np.flatnonzero(self._mask(pods) & self._room.cluster.nodes.ready)
+        if count <= 0 or not nodes.size:
+            return {}
+        resource, _ = max(pods.shape.requests, key=_weight, default=("", 0))
+        free = self._room.free.get(resource)
+        order = nodes if free is None else nodes[np.argsort(-free[nodes], kind="stable")]
+        each, more = divmod(count, len(order))
+        shared = {int(at): each + (number < more) for number, at in enumerate(order)}
+        return {position: number for position, number in shared.items() if number}
 
     def _leaving_seats(self) -> list[Seat]:
         return [seat for seats in self._seats.values() for seat in seats if seat.leaves]
@@ -387,10 +423,7 @@ class Occupancy:
         missing = pods.count - sum(seen.values())
         if missing <= 0:
             return
-        room = self._room
-        names = sorted({flavor for _, flavor in pods.flavors if flavor in self._flavors})
-        flavors = [self._flavors[name] for name in names]
-        mask = self._eligibility.of(room.cluster, pods.shape, flavors)
+        room, mask = self._room, self._mask(pods)
         index = level_index(room, pods.level) if pods.domains else None
         if index is None:
             yield pack.Want(name=pods.name, shape=pods.shape, count=missing, least=0, mask=mask)
@@ -410,6 +443,21 @@ class Occupancy:
                     least=0,
                     mask=inside,
                 )
+
+    def _mask(self, pods: PlacedPods) -> npt.NDArray[np.bool_]:
+        """The nodes that the pods of a set may use."""
+        names = sorted({flavor for _, flavor in pods.flavors if flavor in self._flavors})
+        flavors = [self._flavors[name] for name in names]
+        return self._eligibility.of(self._room.cluster, pods.shape, flavors)
+
+
+def _weight(request: tuple[str, int]) -> tuple[bool, int, str]:
+    """A sort key: accelerators above all else."""
+    return (is_accelerator(request[0]), request[1], request[0])
+
+
+def _counts(packing: Packing, pod_set: str) -> Collection[int]:
+    return packing.get(pod_set, {}).values()
 
 
 def requests_of(placed: Placed) -> dict[str, Request]:

@@ -197,6 +197,11 @@ ORDER = {
 }  # fmt: skip
 
 WHERE = {
+    "what is left beside claimed pods that fit on no node is not free": (
+        [queue("q", 16), cluster("east", 2, 2, 4),
+         workload("gang", "q", count=2, gpus=4, running="east"), workload("small", "q", count=4)],
+        ["small waits: DoesNotFit, NoVictims, NoPool"],
+    ),
     "an earlier group is filled before a later one": (
         [queue("q", 16), cluster("east", 4), cluster("west", 8), HOME_FIRST,
          workload("a", "q", count=4, policy="home"), workload("b", "q", count=4, policy="home")],
