@@ -324,6 +324,7 @@ class TestTasks:
 
 class TestWhenNothingMayRunYet:
     WAITS = {
+        "decidedAt": text(NOW - 1),
         "waitsFor": [
             {
                 "type": "Preemption",
@@ -359,6 +360,11 @@ class TestWhenNothingMayRunYet:
         found = gang(pods("a"), held=self.WAITS)
         victim = workload(status)
         assert told(derive(known(found, victims={"team/victim": victim}))) == expected
+
+    def test_who_released_only_a_part_and_runs_on_is_not_waited_for_without_end(self) -> None:
+        found = gang(pods("a"), held={**self.WAITS, "decidedAt": text(NOW - 60)})
+        victim = workload({"phase": "Running", "claim": claim(placement("a"))})
+        assert told(derive(known(found, victims={"team/victim": victim}))) == ["Create a 1 Run"]
 
     def test_placeholders_hold_the_room_until_every_part_has_its_own(self) -> None:
         found = gang(pods("a"), pods("b"), gang={"placeholders": True, "clustersMax": 2})

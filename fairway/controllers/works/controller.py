@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -32,7 +33,7 @@ from fairway.controllers.works.derive import (
 )
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.revisions import Stages, as_staged
-from fairway.controllers.works.victims import Incarnations, mention
+from fairway.controllers.works.victims import Incarnations, mention, settled_at
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Stored, Write
 from fairway.store.keys import CLUSTERS, FLEETS, WORKLOADS, WORKS, resource_of
@@ -163,7 +164,7 @@ class Works:
         derived = derive(await self._known(name, workload, works))
         if stored is not None and derived.faults:
             await self._notes.warn(stored.object(), "ManifestRefused", "; ".join(derived.faults))
-        again: list[float] = []
+        again = list(self._look_again(workload))
         for write in derived.writes:
             wait = self._wait(write)
             if wait:
@@ -176,6 +177,12 @@ class Works:
             # Derivation is idempotent: nothing is left to write.
             self._settled[name] = self._inputs(name, workload, works)
         return min(again, default=None)
+
+    def _look_again(self, workload: Workload | None) -> Iterator[float]:
+        """When time alone lets a claim start that waits for others."""
+        claim = workload.status.claim if workload is not None else None
+        if claim is not None and claim.waits_for and self._clock.now() < settled_at(claim):
+            yield settled_at(claim)
 
     async def _may_speak(self, works: dict[str, Work]) -> bool:
         """Raises our term to that of all works, if needed; False if we do not lead."""

@@ -192,7 +192,7 @@ def _run(
     before = known.works.get(placement.cluster)
     is_sent = before is not None and before.spec.attempt == placement.attempt
     is_sent = is_sent and before is not None and not before.spec.tombstone
-    if not is_sent and victims_left(claim, known.victims):
+    if not is_sent and victims_left(claim, known.victims, known.now):
         return
     same = before if is_sent else None
     placement = _with_whole_runs(workload, placement, same)

@@ -16,19 +16,21 @@ from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
 from fairway.store.mirrors import Name
 
+_SETTLED_SECONDS = 30.0
 
-def victims_left(claim: Claim, victims: Mapping[str, Workload]) -> list[str]:
+
+def victims_left(claim: Claim, victims: Mapping[str, Workload], now: float) -> list[str]:
     """The victims that a claim still waits for; `victims` has those that still exist.
 
     A claim also waits for victims in other clusters: until they are gone, their quota is used.
     """
-    left = []
+    left, is_settled = [], now >= settled_at(claim)
     for wait in claim.waits_for:
         if wait.type != "Preemption" or wait.workload is None:
             continue
         key = mention(wait.workload)
         workload = victims.get(key)
-        if workload is not None and _is_here(workload, wait.attempt):
+        if workload is not None and _is_here(workload, wait.attempt, is_settled=is_settled):
             left.append(key)
     return left
 
@@ -66,10 +68,20 @@ class Incarnations:
             self._names[uid] = name
 
 
-def _is_here(victim: Workload, attempt: int) -> bool:
-    """Whether anything of a victim is left of the given or an earlier attempt."""
+def _is_here(victim: Workload, attempt: int, *, is_settled: bool) -> bool:
+    """Whether anything of a victim is left of the given or an earlier attempt.
+
+    A victim loses its claim before the claim that waits for it is written, but a mirror that lists
+    again may show the later write first. Once that is settled, a workload that still holds the
+    attempt has released only a part of it, and that part is what was waited for.
+    """
     claim = victim.status.claim
     attempts = [placement.attempt for placement in victim.status.releasing]
-    if claim is not None:
+    if claim is not None and not is_settled:
         attempts.append(claim.attempt)
     return any(number <= attempt for number in attempts)
+
+
+def settled_at(claim: Claim) -> float:
+    """From when on a mirror shows all that was written before a claim."""
+    return claim.decided_at.timestamp() + _SETTLED_SECONDS
