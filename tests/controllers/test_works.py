@@ -331,7 +331,7 @@ class TestWhenNothingMayRunYet:
                 "workload": {"namespace": "team", "name": "victim"},
                 "attempt": 1,
             }
-        ]
+        ],
     }
 
     @pytest.mark.parametrize(
