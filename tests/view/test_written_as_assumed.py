@@ -127,7 +127,7 @@ def check(hub: Hub, now: float) -> None:
 @pytest.mark.parametrize("objects", [pytest.param(row.values[0], id=row.id) for row in ROWS])
 def test_it_is_in_every_small_fleet(objects: list[Plain]) -> None:
     hub = Hub()
-    for object_ in [H100, *copy.deepcopy(objects)]:
+    for object_ in copy.deepcopy([H100, *objects]):
         metadata = object_["metadata"]
         metadata |= {"uid": f"uid-{metadata['name']}", "resourceVersion": "1"}
         for placement in object_.get("status", {}).get("claim", {}).get("placements", ()):
