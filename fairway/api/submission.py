@@ -7,15 +7,18 @@ its queue, so that it is known when the workload's turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 from fairway.api.queue import Submitters
 from fairway.api.selectors import matches, requirements
 
+T = TypeVar("T")
+
 # Who set the queue of an object: the user, then the groups, one per line. The store sets it.
 SUBMITTED_BY = "fairway.dev/submitted-by"
+CREATED_BY = "fairway.dev/created-by"  # the user who created an object
 HUB = "system:fairway"  # acts for others, and submits nothing itself
 
 
@@ -38,6 +41,18 @@ class Submission:
             return cls(namespace=namespace, labels=labels, user=user)
         user, *groups = note.split("\n")
         return cls(namespace=namespace, labels=labels, user=user, groups=tuple(groups))
+
+
+def limit_for(limits: Iterable[T], user: str, users_of: Callable[[T], Collection[str]]) -> T | None:
+    """The limit that applies to a user: the first that names the user, else the first for all."""
+    everyone: T | None = None
+    for limit in limits:
+        users = users_of(limit)
+        if user in users:
+            return limit
+        if not users and everyone is None:
+            everyone = limit
+    return everyone
 
 
 def note_of(user: str, groups: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from fairway.api.errors import ApiError, Invalid
 from fairway.api.kindrule import KindRule
 from fairway.api.meta import Condition
 from fairway.controllers.context import Context
-from fairway.controllers.statuses import with_status
+from fairway.controllers.statuses import with_condition, with_status
 from fairway.kinds.registry import built_in
 from fairway.kinds.rules import Loaded, kinds_of
 from fairway.loops import Loop
@@ -70,13 +70,10 @@ class KindRules:
         body = stored.object()
         rule = codec.decode(body, KindRule)
         condition = self._condition(rule, self._loaded.faults.get(rule.metadata.name))
-        others = tuple(
-            condition for condition in rule.status.conditions if condition.type != IN_USE
-        )
         status = replace(
             rule.status,
             observed_generation=rule.metadata.generation,
-            conditions=(condition, *others),
+            conditions=with_condition(rule.status.conditions, condition),
         )
         if status != rule.status:
             changed = with_status(body, status)
@@ -87,17 +84,11 @@ class KindRules:
         return None
 
     def _condition(self, rule: KindRule, fault: Invalid | None) -> Condition:
-        old = next(
-            (condition for condition in rule.status.conditions if condition.type == IN_USE), None
-        )
-        word = "True" if fault is None else "False"
-        is_same = old is not None and old.status == word
-        now = datetime.fromtimestamp(int(self._clock.now()), UTC)
         return Condition(
             type=IN_USE,
             status="True" if fault is None else "False",
             reason="Loaded" if fault is None else "Invalid",
             message="" if fault is None else str(fault)[:_MESSAGE_MOST],
-            last_transition_time=old.last_transition_time if old and is_same else now,
+            last_transition_time=datetime.fromtimestamp(int(self._clock.now()), UTC),
             observed_generation=rule.metadata.generation,
         )

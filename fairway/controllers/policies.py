@@ -9,7 +9,6 @@ once a minute.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
 
@@ -23,7 +22,7 @@ from fairway.api.policy import Decision, PlacementPolicy, PlacementPolicyStatus
 from fairway.controllers.context import Context
 from fairway.controllers.scheduling.questions import PolicyChoices
 from fairway.controllers.scheduling.scheduler import Scheduler
-from fairway.controllers.statuses import with_status
+from fairway.controllers.statuses import with_condition, with_status
 from fairway.core.clusters.choice import Choice
 from fairway.core.model import Spread
 from fairway.core.modes.policy_clusters import PolicyChoice
@@ -103,28 +102,21 @@ def status_of(policy: PlacementPolicy, choice: Choice, now: float) -> PlacementP
         )
         for position, chosen in enumerate(choice.chosen[:_DECISIONS_MOST])
     )
-    others = (condition for condition in policy.status.conditions if condition.type != _SATISFIED)
-    return replace(
-        policy.status,
-        observed_generation=policy.metadata.generation,
-        chosen=len(decisions),
-        decisions=decisions,
-        conditions=(_condition(policy, choice, moment), *others),
-    )
-
-
-def _condition(policy: PlacementPolicy, choice: Choice, moment: datetime) -> Condition:
-    before = next((item for item in policy.status.conditions if item.type == _SATISFIED), None)
     reason, message = _verdict(choice)
-    status = "False" if message else "True"
-    is_same = before is not None and before.status == status
-    return Condition(
+    condition = Condition(
         type=_SATISFIED,
         status="False" if message else "True",
         reason=reason,
         message=message,
         observed_generation=policy.metadata.generation,
-        last_transition_time=before.last_transition_time if before and is_same else moment,
+        last_transition_time=moment,
+    )
+    return replace(
+        policy.status,
+        observed_generation=policy.metadata.generation,
+        chosen=len(decisions),
+        decisions=decisions,
+        conditions=with_condition(policy.status.conditions, condition),
     )
 
 
@@ -132,9 +124,9 @@ def _verdict(choice: Choice) -> tuple[str, str]:
     """A code, and what is wrong; empty if nothing is."""
     kept = "the last choice is kept"
     if choice.faults:
-        return "Invalid", f"{_listed(choice.faults)}: not valid; {kept}"
+        return "Invalid", f"{', '.join(choice.faults)}: not valid; {kept}"
     if choice.unmet:
-        return "SpreadUnmet", f"{_listed([_rule(rule) for rule in choice.unmet])}; {kept}"
+        return "SpreadUnmet", f"{', '.join(map(_rule, choice.unmet))}; {kept}"
     if choice.missing:
         return "NotEnoughClusters", f"{choice.missing} more clusters are wanted than match"
     if not choice.chosen:
@@ -145,10 +137,6 @@ def _verdict(choice: Choice) -> tuple[str, str]:
 def _rule(rule: Spread) -> str:
     domains = f"values of {rule.label}" if rule.by == "Label" else f"{rule.by.lower()}s"
     return f"clusters of at least {rule.least} {domains} are needed"
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return ", ".join(parts)
 
 
 def _without_scores(status: PlacementPolicyStatus) -> PlacementPolicyStatus:

@@ -253,9 +253,11 @@ class PlanningRound:
         """Counts one more workload in a cluster."""
         self._holds.add(self.stock.position[cluster])
 
-    def facts_of(self, name: str, workload: Workload | None) -> ranking.ScoreFacts:
-        """The inputs of scores, for one cluster."""
-        return _ScoreFacts(self, name, workload)
+    def facts_of(
+        self, name: str, workload: Workload | None, *, others: int | None = None
+    ) -> ranking.ScoreFacts:
+        """The inputs of scores, for one cluster; `others` are its workloads, unless it is given."""
+        return _ScoreFacts(self, name, workload, others)
 
     def workloads_in(self, cluster: str) -> int:
         return int(self._holds.now[self.stock.position[cluster]])
@@ -298,10 +300,11 @@ class _ScoreFacts:
     planning: PlanningRound
     cluster: str
     workload: Workload | None
+    counted: int | None  # instead of the workloads in the cluster
 
     @property
     def others(self) -> int:
-        return self.planning.workloads_in(self.cluster)
+        return self.planning.workloads_in(self.cluster) if self.counted is None else self.counted
 
     @property
     def price_nanos(self) -> int | None:

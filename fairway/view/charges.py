@@ -14,9 +14,9 @@ _WHOLE_NANOS = 1_000_000_000
 def counts_as(requests: model.Request, fleet: FleetSpec) -> model.Request | None:
     """What a pod is charged; None: exactly what it requests. Fractions are rounded up."""
     ignored = fleet.ignored_resource_prefixes
-    rules = {rule.resource: rule for rule in fleet.resources}
-    if not ignored and not rules:
+    if not ignored and not fleet.resources:
         return None
+    rules = {rule.resource: rule for rule in fleet.resources}
     nanos: dict[str, int] = {}
     for resource, amount in requests:
         requested = amount * model.unit_nanos(resource)

@@ -11,7 +11,7 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.names import OVER
 from fairway.api.podset import Alternative, PodSet
 from fairway.api.queue import Queue
-from fairway.api.submission import SUBMITTED_BY, Submission, refusing_queue
+from fairway.api.submission import CREATED_BY, SUBMITTED_BY, Submission, refusing_queue
 from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.kinds import growth, ranges
@@ -21,8 +21,6 @@ from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.volumes import pinned_to
 from fairway.view.charges import counts_as
 from fairway.view.queues import line_of, named_line_of, request_of
-
-CREATED_BY = "fairway.dev/created-by"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

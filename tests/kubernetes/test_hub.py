@@ -14,7 +14,7 @@ import yaml
 
 from fairway.api import codec
 from fairway.api.names import FINALIZER
-from fairway.api.submission import SUBMITTED_BY
+from fairway.api.submission import CREATED_BY, SUBMITTED_BY
 from fairway.api.workload import Workload
 from fairway.clock import SystemClock
 from fairway.controllers.cache import WORKLOADS, WORKS
@@ -23,7 +23,7 @@ from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.kubeapi import KubeApi, load_access
 from fairway.store.interface import Patch, WatchFrom, Write
 from fairway.store.keys import DEFINITIONS
-from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
+from fairway.store.kubernetes.store import KubernetesStore
 from tests.endtoend.hubs import HubProcess
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.control_plane import ControlPlane

@@ -22,10 +22,10 @@ import pytest
 import yaml
 
 from fairway.api import crds
+from fairway.api.submission import CREATED_BY
 from fairway.controllers.cache import WORKLOADS
 from fairway.store.interface import WatchFrom
 from fairway.store.keys import EVENTS
-from fairway.store.kubernetes.store import CREATED_BY
 from tests.endtoend.hubs import ROOT, HubProcess
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.control_plane import ControlPlane, kubeconfig_text

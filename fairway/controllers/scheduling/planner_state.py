@@ -22,6 +22,7 @@ from fairway.core.checks.invariants import broken
 from fairway.core.cycle import Cursor
 from fairway.core.modes.way_home import Homeward
 from fairway.core.plan import Admit, Plan, Reservation, Step, Waits
+from fairway.core.quota.limits import limits_waiting
 from fairway.core.snapshot import Snapshot
 from fairway.view.view import View
 
@@ -203,8 +204,9 @@ class Planning:
 
     def _plan(self, plan: Plan, snapshot: Snapshot, *, is_whole: bool) -> Planned:
         workloads = snapshot.facts.workloads
-        if plan.steps and any(_has_no_place(waits) for waits in plan.waiting):
-            self._notice.is_freed = True  # there may be a place now
+        if plan.steps and any(map(limits_waiting, snapshot.facts.queues.values())):
+            # What was decided may have left a place in a full queue.
+            self._notice.is_freed |= any(_has_no_place(waits) for waits in plan.waiting)
         touched = {step.workload for step in plan.steps}
         reservations = _changed_reservations(plan, snapshot) if is_whole else {}
         is_done = self._cursor is None and not self._notice.is_freed and not self._notice.woken

@@ -27,6 +27,7 @@ from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Admit, Plan
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment, groups_of
+from fairway.core.quota.limits import limits_waiting
 from fairway.core.reasons import place_reason, quota_reason
 from fairway.core.snapshot import Facts, Snapshot, precedence
 
@@ -47,9 +48,10 @@ def explain(facts: Facts, key: str) -> Explanation:
     never = impossible(facts, workload)
     if never is not None:
         return replace(base, state="Impossible", reasons=(never,))
-    without_place = place_reason(PlanningRound(Snapshot(facts)), workload)
-    if without_place is not None:
-        return replace(base, reasons=(without_place,))
+    if any(map(limits_waiting, facts.queues.values())):
+        full = place_reason(PlanningRound(Snapshot(facts)), workload)
+        if full is not None:
+            return replace(base, reasons=(full,))
     alone = _alone(facts, workload)
     tried = alone
     step, made = _decision(tried, key)

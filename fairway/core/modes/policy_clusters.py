@@ -7,12 +7,11 @@ that have chosen it: so policies spread over the fleet instead of all choosing t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from fairway.core.clusters.choice import Choice, choose
-from fairway.core.clusters.ranking import ScoreFacts
 from fairway.core.planning_round import PlanningRound
 from fairway.core.snapshot import Snapshot
 
@@ -51,42 +50,9 @@ def choose_clusters(snapshot: Snapshot) -> Iterator[PolicyChoice]:
         policy = facts.policies[key]
         counts.subtract(policy.chosen)
         inputs = {
-            name: _ChoiceFacts(planning.facts_of(name, None), counts[name])
+            name: planning.facts_of(name, None, others=counts[name])
             for name in sorted(facts.clusters)
         }
         choice = choose(policy, facts.clusters, inputs, snapshot.now)
         counts.update(chosen.cluster for chosen in choice.chosen)
         yield PolicyChoice(policy=key, choice=choice)
-
-
-@dataclass(frozen=True, slots=True)
-class _ChoiceFacts:
-    """The inputs of scores where no workload is placed."""
-
-    facts: ScoreFacts
-    others: int  # policies that have chosen the cluster
-
-    @property
-    def cluster(self) -> str:
-        return self.facts.cluster
-
-    @property
-    def price_nanos(self) -> int | None:
-        return self.facts.price_nanos
-
-    @property
-    def data_seconds(self) -> int | None:
-        return self.facts.data_seconds
-
-    @property
-    def scores(self) -> Mapping[tuple[str, str], tuple[int, float | None]]:
-        return self.facts.scores
-
-    def allocatable(self, resource: str) -> int | None:
-        return self.facts.allocatable(resource)
-
-    def free_on_best_node(self, resource: str) -> int | None:
-        return self.facts.free_on_best_node(resource)
-
-    def free_in_cluster(self, resource: str) -> int | None:
-        return self.facts.free_in_cluster(resource)

@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
+from fairway.api.submission import limit_for
 from fairway.core.model import Queue, Usage, UserLimit, Workload
 from fairway.core.quota.tree import Tree
 
 
 def limit_of(queue: Queue, user: str) -> UserLimit | None:
     """The user limit of a queue that applies to a user; None where there is none."""
-    everyone: UserLimit | None = None
-    for limit in queue.user_limits:
-        if user in limit.users:
-            return limit
-        if not limit.users and everyone is None:
-            everyone = limit
-    return everyone
+    return limit_for(queue.user_limits, user, attrgetter("users"))
 
 
 class Claims:
@@ -118,6 +114,13 @@ class Full:
     is_for_user: bool = False
 
 
+def limits_waiting(queue: Queue) -> bool:
+    """Whether a queue limits how many workloads are pending in it."""
+    return queue.waiting_max is not None or any(
+        limit.waiting_max is not None for limit in queue.user_limits
+    )
+
+
 def without_place(
     lines: Mapping[str, Sequence[Workload]], tree: Tree, queues: Mapping[str, Queue]
 ) -> dict[str, Full]:
@@ -125,12 +128,7 @@ def without_place(
 
     A workload without a place in its queue takes none in an ancestor.
     """
-    limited = [
-        name
-        for name, queue in queues.items()
-        if queue.waiting_max is not None
-        or any(limit.waiting_max is not None for limit in queue.user_limits)
-    ]
+    limited = [name for name, queue in queues.items() if limits_waiting(queue)]
     result: dict[str, Full] = {}
     for name in sorted(limited, key=lambda name: (-len(tree.ancestors(name)), name)):
         below = (

@@ -20,11 +20,11 @@ from typing import Any
 import msgspec
 
 from fairway.api.amounts import NANO, Quantity, QuantityError, is_accelerator
+from fairway.api.submission import CREATED_BY
 from fairway.loops import in_slices
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.store.interface import Listing, Stored, WatchEvent
-from fairway.view.workloads import CREATED_BY
 
 KIND = "Rows"
 GROUP_VERSION = "fairway.dev/v1alpha1"

@@ -17,7 +17,7 @@ import msgspec
 
 from fairway.api.equality import same
 from fairway.api.errors import BadRequest, FieldError, Invalid, forbidden, invalid, readable
-from fairway.api.submission import HUB, SUBMITTED_BY
+from fairway.api.submission import CREATED_BY, HUB, SUBMITTED_BY
 from fairway.clock import Clock, timestamp
 from fairway.resources.metadata import metadata_faults, misshapen
 from fairway.resources.resource import Resource
@@ -30,7 +30,6 @@ from fairway.store.embedded.submissions import keep_note
 from fairway.store.interface import Write
 
 # The user who created an object; set by the store, never by a client.
-CREATED_BY = "fairway.dev/created-by"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _SYSTEM_FIELDS = (

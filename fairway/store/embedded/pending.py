@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from fairway.api.submission import CREATED_BY
 from fairway.store.embedded.shelves import Name, Record
 
-CREATED_BY = "fairway.dev/created-by"
 _PENDING = ("", "Waiting", "Held")
 
 

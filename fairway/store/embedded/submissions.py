@@ -15,7 +15,7 @@ import msgspec
 
 from fairway.api.meta import GROUP
 from fairway.api.queue import Submitters
-from fairway.api.submission import HUB, SUBMITTED_BY, Submission, note_of, refusing_queue
+from fairway.api.submission import HUB, SUBMITTED_BY, Submission, limit_for, note_of, refusing_queue
 from fairway.kinds.native import DEFAULT_QUEUE, is_of_a_work, is_owned, queue_said
 from fairway.kinds.registry import built_in
 from fairway.resources.resource import Resource
@@ -79,16 +79,14 @@ class Submissions:
         submission = Submission(
             namespace=namespace, labels=labels, user=write.user, groups=write.groups
         )
+        name = after["metadata"].get("name", "")
+        path = named[0] or ("spec.queue" if is_workload else "metadata.labels")
         refused_by = refusing_queue(self._line(queue), submission)
         if refused_by:
-            name = after["metadata"].get("name", "")
-            path = named[0] or ("spec.queue" if is_workload else "metadata.labels")
             raise not_a_submitter(
                 resource, name, path=path, queue=refused_by, submission=submission
             )
         if full := self._full(queue, write.user):
-            name = after["metadata"].get("name", "")
-            path = named[0] or ("spec.queue" if is_workload else "metadata.labels")
             raise full_queue(resource, name, path=path, full=full)
         keep_note(after, note_of(write.user, write.groups))
 
@@ -96,7 +94,8 @@ class Submissions:
         """The nearest queue, of this one and its ancestors, that has no place for another one."""
         for name, spec in self._specs(queue):
             most = spec.get("waitingWorkloadsMax")
-            limit = _limit_of(spec, user).get("waitingWorkloads")
+            own = limit_for(spec.get("userLimits") or (), user, lambda item: item.get("users", ()))
+            limit = own.get("waitingWorkloads") if own is not None else None
             if most is None and limit is None:
                 continue
             below = [other for other in self.pending.queues() if self._is_below(other, name)]
@@ -157,12 +156,3 @@ def _is_native(body: JsonObject) -> bool:
     """Whether the object becomes a workload, judged by the built-in kinds alone."""
     is_ours = built_in().of(body) is not None
     return is_ours and not is_owned(body) and not is_of_a_work(body)
-
-
-def _limit_of(spec: JsonObject, user: str) -> JsonObject:
-    """The limit of a queue that applies to a user: the first that names the user, else the first
-    for everyone."""
-    limits: list[JsonObject] = spec.get("userLimits") or []
-    everyone = [limit for limit in limits if not limit.get("users")]
-    named = [limit for limit in limits if user in limit.get("users", ())]
-    return (named or everyone or [{}])[0]

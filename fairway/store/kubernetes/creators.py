@@ -20,7 +20,7 @@ import msgspec
 from fairway.api.errors import ApiError, Unavailable
 from fairway.api.meta import API_VERSION, GROUP
 from fairway.api.names import FINALIZER
-from fairway.api.submission import SUBMITTED_BY
+from fairway.api.submission import CREATED_BY, SUBMITTED_BY
 from fairway.client.errors import UnknownKind
 from fairway.clock import Clock
 from fairway.schema.node import JsonObject
@@ -28,7 +28,7 @@ from fairway.store.interface import BY_HUB, Write
 from fairway.store.keys import WORKLOADS
 from fairway.store.kubernetes.admission import API_VERSION as ADMISSION_VERSION
 from fairway.store.kubernetes.admission import own_name, put
-from fairway.store.kubernetes.store import CREATED_BY, KubernetesStore
+from fairway.store.kubernetes.store import KubernetesStore
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fairway.api.errors import BadRequest, Expired
-from fairway.api.submission import HUB, SUBMITTED_BY, note_of
+from fairway.api.submission import CREATED_BY, HUB, SUBMITTED_BY, note_of
 from fairway.kubeapi import KubeApi, SeenEvent
 from fairway.schema.node import JsonObject
 from fairway.store.interface import (
@@ -30,7 +30,6 @@ from fairway.store.kubernetes.recent import Recent
 from fairway.store.kubernetes.watches import KubernetesWatch
 
 # The user who created an object; set by the store on what is created through it.
-CREATED_BY = "fairway.dev/created-by"
 _LISTS_MOST = 2  # attempts in pages, which may expire; the next one is not in pages
 
 
