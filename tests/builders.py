@@ -174,6 +174,13 @@ def _claimed(
     }
 
 
+def leaving(made: Plain, attempt: int = 1) -> Plain:
+    """A workload that held a place and is on its way out."""
+    held = made["status"].pop("claim")["placements"][0]
+    made["status"] |= {"phase": "Stopping", "releasing": [{**held, "attempt": attempt}]}
+    return made
+
+
 def policy(name: str, *groups: Sequence[str], **spec: Any) -> Plain:
     """A policy of the system with groups of named clusters, in order."""
     listed = [

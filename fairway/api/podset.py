@@ -68,6 +68,10 @@ class PodSet(Part, frozen=True, kw_only=True):
             minimum=1,
         ),
     ] = None
+    group: Annotated[
+        OptionalLabel,
+        doc("Pod sets with the same group use the same flavors; empty: each uses what suits it."),
+    ] = ""
 
 
 @rules(

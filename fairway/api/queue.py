@@ -125,18 +125,45 @@ class Preemption(Part, frozen=True, kw_only=True):
     ] = False
 
 
+@rules(
+    Rule(
+        "!has(self.preference) || self.preference != 'PreemptionOverBorrowing' || "
+        "(has(self.whenCanBorrow) && self.whenCanBorrow == 'TryNextFlavor' && "
+        "(!has(self.whenCanPreempt) || self.whenCanPreempt == 'TryNextFlavor'))",
+        "PreemptionOverBorrowing needs TryNextFlavor in whenCanBorrow and whenCanPreempt: "
+        "otherwise the search stops before they are compared",
+        ".preference",
+    )
+)
 class Fungibility(Part, frozen=True, kw_only=True):
-    """When the search for a flavor stops, and which of several suitable flavors is preferred."""
+    """When the search for a flavor stops, and which of several suitable flavors is preferred.
+
+    Idle capacity of any flavor comes before preemption.
+    """
 
     when_can_borrow: Annotated[
-        Literal["Borrow", "TryNextFlavor"], doc("What to do if a flavor fits by borrowing.")
-    ] = "Borrow"
+        Literal["MayStopSearch", "TryNextFlavor", "Borrow"],
+        doc(
+            "If a flavor fits by borrowing: MayStopSearch takes it, TryNextFlavor first looks for "
+            "one that fits without, or by borrowing from nearer. Borrow is an older name of "
+            "MayStopSearch."
+        ),
+    ] = "MayStopSearch"
     when_can_preempt: Annotated[
-        Literal["Preempt", "TryNextFlavor"], doc("What to do if a flavor fits by preemption.")
+        Literal["MayStopSearch", "TryNextFlavor", "Preempt"],
+        doc(
+            "If something must be preempted: MayStopSearch takes the first flavor that has "
+            "victims, TryNextFlavor compares all flavors: by whether quota is only reclaimed, by "
+            "how much is borrowed, then by the harm to the victims. Preempt is an older name of "
+            "MayStopSearch."
+        ),
     ] = "TryNextFlavor"
     preference: Annotated[
         Literal["BorrowingOverPreemption", "PreemptionOverBorrowing"],
-        doc("What is preferred if no flavor ended the search."),
+        doc(
+            "Whether to borrow rather than preempt, or to preempt rather than borrow. "
+            "PreemptionOverBorrowing requires TryNextFlavor in both other fields."
+        ),
     ] = "BorrowingOverPreemption"
 
 

@@ -20,7 +20,8 @@ From the top down; each imports only what is below it (`.importlinter.stages`):
     costs/                  usage over time, and what it costs
     snapshot                the fleet frozen at `now`, charged and indexed; updated by changes
     clusters/               which clusters may take a workload, and which is best
-    occupancy, handover     pods on nodes over time; what victims leave, and to which workload
+    occupancy, seats        pods on nodes, seen or assumed; the placements that they belong to
+    handover                what leaves, and to which workload it goes
     placement_request       a workload in one form on some flavors
     ledger                  trial usage with automatic undo
     quota/                  the tree of quotas, fair shares, the order of queues, flavors, limits

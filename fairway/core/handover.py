@@ -5,6 +5,9 @@ them in the same plan is its heir and waits for that: the preemptor, and later w
 what the preemptor leaves. If a victim was itself waiting for earlier victims, its heir waits for
 these as well.
 
+What is being released already, by earlier victims or for any other reason, has heirs too: before a
+workload preempts, all that is on its way out counts as gone, less what other heirs take of it.
+
 A victim and its heir never run at the same time, so a queue that both are charged to is charged for
 the larger of the two, not for the sum. Otherwise the next preemptor would look for more victims
 than it needs. An heir that runs already, or may have started, is charged in full beside its
@@ -14,11 +17,11 @@ victims: which part of its usage is new is not known.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from fairway.core.model import FlavorResource, Usage, Workload, usage_of
+from fairway.core.model import FlavorResource, Placed, Request, Usage, Workload, usage_of
 from fairway.core.nodes import Packing
 from fairway.core.quota.tree import Tree
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 
 Charges = dict[str, dict[FlavorResource, int]]  # by queue
+Charge = tuple[str, Usage]  # to a queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,14 @@ class Rebates:
     def __init__(self) -> None:
         self._heirs: dict[str, dict[str, None]] = {}  # victim -> its heirs
         self._given: Charges = {}
-        self._leaving: Charges = {}  # usage of everything that is being released
+        self.leavers: dict[str, None] = {}  # workloads of which something is being released
 
     def add(self, workload: Workload) -> None:
         """Adds a workload that is new or has changed."""
         for key, _ in _victims(workload):
             self._heirs.setdefault(key, {})[workload.key] = None
-        self._count(workload, 1)
+        if workload.releasing:
+            self.leavers[workload.key] = None
 
     def drop(self, workload: Workload) -> None:
         """Drops a workload that is gone or is about to change."""
@@ -65,19 +70,7 @@ class Rebates:
             heirs.pop(workload.key, None)
             if not heirs:
                 self._heirs.pop(key, None)
-        self._count(workload, -1)
-
-    def _count(self, workload: Workload, sign: int) -> None:
-        if not workload.releasing:
-            return
-        queue = queue_of(workload)
-        of_queue = self._leaving.setdefault(queue, {})
-        for pair, amount in usage_of(*workload.releasing).items():
-            of_queue[pair] = of_queue.get(pair, 0) + sign * amount
-            if not of_queue[pair]:
-                del of_queue[pair]
-        if not of_queue:
-            del self._leaving[queue]
+        self.leavers.pop(workload.key, None)
 
     def take_back(self, tree: Tree) -> None:
         """Charges the rebates again, before any charge changes: they depend on all charges."""
@@ -87,8 +80,12 @@ class Rebates:
 
     def give(self, tree: Tree, workloads: Mapping[str, Workload]) -> None:
         """Subtracts the rebates from the tree, once everything is charged."""
-        if not self._heirs:
-            return
+        self._given = self._of(tree, workloads)
+        for queue, usage in self._given.items():
+            tree.charge(queue, {pair: -amount for pair, amount in usage.items()})
+
+    def _of(self, tree: Tree, workloads: Mapping[str, Workload]) -> Charges:
+        """The rebates, with everything charged in full."""
         leaving = (
             heirs
             for victim, heirs in self._heirs.items()
@@ -96,18 +93,24 @@ class Rebates:
         )
         heirs = {key: workloads[key] for some in leaving for key in some}
         waiting = sorted(filter(_is_to_come, heirs.values()), key=_turn)
-        if waiting:
-            parts = sorted(inheritances(waiting, workloads), key=_by_heir)
-            self._given = overlap(tree, parts)
-            for queue, usage in self._given.items():
-                tree.charge(queue, {pair: -amount for pair, amount in usage.items()})
+        return overlap(tree, sorted(inheritances(waiting, workloads), key=_by_heir))
 
-    def let_go(self, ledger: Ledger) -> None:
-        """Within a trial, treats everything that is being released as gone."""
-        for queue, usage in self._leaving.items():
-            ledger.release(queue, usage)
-        for queue, usage in self._given.items():
-            ledger.charge(queue, usage)
+    def after(
+        self, ledger: Ledger, gone: Iterable[Charge], left: Mapping[str, Workload]
+    ) -> Charges:
+        """The rebates once some of what leaves is gone; `left` has the workloads as they are then.
+
+        Called before a plan changes the ledger.
+        """
+        with ledger.trial():
+            for queue, usage in (*gone, *self._given.items()):
+                ledger.charge(queue, usage)
+            return self._of(ledger.tree, left)
+
+    @property
+    def given(self) -> Charges:
+        """What is subtracted from the tree, by queue."""
+        return self._given
 
 
 def inheritances(
@@ -221,17 +224,24 @@ def _turn(heir: Workload) -> tuple[int, float, str]:
 
 
 class Leaving:
-    """The victims of one plan, and which of them the current workload must wait for."""
+    """What leaves: victims of this plan, and what was being released before it.
+
+    It notes for which of them the current workload must wait.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._nodes: dict[str, dict[int, list[str]]] = {}  # cluster -> position -> victims there
         self._quota: dict[str, Usage] = {}  # by victim
         self._total: Charges = {}  # of all victims
+        self._earlier = _of_earlier(snapshot)  # of what was being released before
+        self._settling = self._settle()  # the charges by which it is gone
+        self._current = ""
         self._awaited: dict[str, None] = {}  # by the current workload, in order
 
     def turn_to(self, workload: Workload) -> None:
         """Makes a workload the current one; it still waits for its earlier victims."""
+        self._current = workload.key
         self._awaited = dict.fromkeys(self._still_here(workload))
 
     def add(self, victim: Workload, usage: Usage) -> None:
@@ -247,14 +257,36 @@ class Leaving:
                 for position in counts:
                     nodes.setdefault(position, []).append(victim.key)
 
+    def let_go(self, ledger: Ledger, cluster: str = "") -> bool:
+        """Within a trial, treats what was being released before as gone; whether there is any.
+
+        That is all quota, and the nodes of one cluster.
+        """
+        if not self._earlier:
+            return False
+        for queue, usage in self._settling:
+            ledger.charge(queue, usage)
+        if self._current in self._earlier:
+            ledger.charge(self._queue_of(self._current), self._earlier[self._current])
+        for leaving in self._snapshot.leaving_in(cluster) if cluster else ():
+            if leaving.key != self._current:
+                ledger.give_back(cluster, leaving.packing, leaving.requests)
+        return True
+
     def take(
-        self, ledger: Ledger, queue: str, usage: Usage, cluster: str, packing: Packing
+        self,
+        ledger: Ledger,
+        queue: str,
+        usage: Usage,
+        cluster: str,
+        packing: Packing,
+        requests: Mapping[str, Request],
     ) -> None:
-        """Notes which victims the current workload takes quota or nodes from.
+        """Notes from what leaves the current workload takes quota or nodes.
 
         Called before it is charged.
         """
-        if not self._quota:
+        if not self._quota and not self._earlier:
             return
         nodes = self._nodes.get(cluster, {})
         for counts in packing.values():
@@ -262,13 +294,63 @@ class Leaving:
                 self._awaited.update(dict.fromkeys(nodes.get(position, ())))
         needs = {pair: amount for pair, amount in usage.items() if amount > 0}
         self._awaited.update(dict.fromkeys(self._whose_quota(ledger, queue, needs)))
+        if self._earlier:
+            self._awaited.update(
+                dict.fromkeys(self._whose_nodes(ledger, cluster, packing, requests))
+            )
+            self._awaited.update(dict.fromkeys(self._whose_old_quota(ledger, queue, needs)))
 
     def victims(self) -> tuple[str, ...]:
-        """The victims that the current workload must wait for."""
+        """The workloads that the current one must wait for."""
         result = dict(self._awaited)
         for key in self._awaited:
             result.update(dict.fromkeys(self._still_here(self._snapshot.facts.workloads[key])))
         return tuple(result)
+
+    def _settle(self) -> list[Charge]:
+        """The charges after which what was being released is gone, and heirs are charged once."""
+        if not self._earlier:
+            return []
+        snapshot, rebates = self._snapshot, self._snapshot.rebates
+        gone: list[Charge] = [
+            (self._queue_of(key), {pair: -amount for pair, amount in usage.items()})
+            for key, usage in self._earlier.items()
+        ]
+        left = dict(snapshot.facts.workloads)
+        for key in self._earlier:
+            stays = tuple(part for part in left[key].releasing if not _answers(snapshot, part))
+            left[key] = replace(left[key], releasing=stays)
+        rest = rebates.after(snapshot.ledger, gone, left)
+        less = [
+            (queue, {pair: -amount for pair, amount in usage.items()})
+            for queue, usage in rest.items()
+        ]
+        return [*gone, *rebates.given.items(), *less]
+
+    def _whose_nodes(
+        self, ledger: Ledger, cluster: str, packing: Packing, requests: Mapping[str, Request]
+    ) -> Iterator[str]:
+        """The workloads on nodes that are not free enough while these are there."""
+        leaving = self._snapshot.leaving_in(cluster) if cluster else ()
+        if not leaving:
+            return
+        needed: dict[tuple[str, int], int] = {}
+        for name, counts in packing.items():
+            for resource, amount in requests[name]:
+                for position, count in counts.items():
+                    place = (resource, position)
+                    needed[place] = needed.get(place, 0) + amount * count
+        free = ledger.rooms[cluster].free
+        short = {
+            position
+            for (resource, position), amount in needed.items()
+            if (column := free.get(resource)) is not None and amount > column[position]
+        }
+        for part in leaving:
+            if part.key != self._current and any(
+                not short.isdisjoint(counts) for counts in part.packing.values()
+            ):
+                yield part.key
 
     def _whose_quota(self, ledger: Ledger, queue: str, needs: Usage) -> Iterable[str]:
         """The victims whose quota is needed; those that are awaited already are left out."""
@@ -289,6 +371,20 @@ class Leaving:
                 ledger.charge(self._queue_of(key), self._quota[key])
             return () if ledger.tree.fits(queue, needs) else others
 
+    def _whose_old_quota(self, ledger: Ledger, queue: str, needs: Usage) -> Iterable[str]:
+        """The same of what was being released before; in the ledger that is still charged."""
+        short = ledger.tree.shortfall(queue, needs)
+        if not short:
+            return ()
+        path = (queue, *ledger.tree.ancestors(queue))
+        return [
+            key
+            for key, usage in self._earlier.items()
+            if key != self._current
+            and any(usage.get(pair) for pair in short)
+            and path[-1] in (self._queue_of(key), *ledger.tree.ancestors(self._queue_of(key)))
+        ]
+
     def _queue_of(self, key: str) -> str:
         return queue_of(self._snapshot.facts.workloads[key])
 
@@ -297,3 +393,19 @@ class Leaving:
             known = self._snapshot.facts.workloads.get(key)
             if known is not None and known.releasing:
                 yield key
+
+
+def _of_earlier(snapshot: Snapshot) -> dict[str, Usage]:
+    """What is being released, by workload, where its end will be heard of."""
+    earlier: dict[str, Usage] = {}
+    for key in sorted(snapshot.rebates.leavers):
+        releasing = snapshot.facts.workloads[key].releasing
+        parts = [part for part in releasing if _answers(snapshot, part)]
+        if parts:
+            earlier[key] = usage_of(*parts)
+    return earlier
+
+
+def _answers(snapshot: Snapshot, part: Placed) -> bool:
+    cluster = snapshot.facts.clusters.get(part.cluster)
+    return cluster is None or cluster.answers

@@ -77,6 +77,7 @@ class PodSet:
     least: int
     topology: Topology = Topology()
     member_size: int = 0  # pods that stay in one cluster when a gang splits; 0: all
+    group: str = ""  # sets of one group have the same flavors
 
 
 class Likeness:
@@ -321,9 +322,9 @@ class PreemptionRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fungibility:
-    when_can_borrow: Literal["Borrow", "TryNextFlavor"] = "Borrow"
-    when_can_preempt: Literal["Preempt", "TryNextFlavor"] = "TryNextFlavor"
-    prefers_preemption: bool = False  # PreemptionOverBorrowing
+    borrows_last: bool = False  # the next flavor is tried before anything is borrowed
+    compares_victims: bool = True  # False: the first flavor with victims is taken
+    prefers_preemption: bool = False  # to borrowing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,6 +94,7 @@ class Cluster:
     taints: tuple[Taint, ...] = ()
     is_open: bool = True  # accepted, managed, ready and not held: may get new pods
     closed_because: str = ""  # why it is closed, for display
+    answers: bool = True  # its agent reports: it will be known when stopped pods are gone
     kinds: frozenset[str] | None = None  # group/version/Kind it serves; None: all
     runs_pods_alone: bool = True  # whether it runs pod sets without a template
     levels: tuple[tuple[str, str], ...] = ()  # (topology level, node label), outermost first

@@ -18,63 +18,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from fairway.api.amounts import is_accelerator
 from fairway.core.ledger import Ledger
-from fairway.core.model import Flavor, Placed, PlacedPods, Request, Stray, Workload
+from fairway.core.model import Flavor, Placed, PlacedPods, Request, Stray
 from fairway.core.nodes import Packing, Room
 from fairway.core.packing import pack
 from fairway.core.packing.devices import DEVICE_UNITS
 from fairway.core.packing.eligibility import Eligibility
 from fairway.core.packing.topology import level_index, levels_of
+from fairway.core.seats import Departure, Seat, is_tied, requests_of
 
 _NO_DOMAIN = -2  # the code of no node, not even of nodes outside all domains
 _STRAY = "stray"
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Seat:
-    """One placement of a workload in the cluster."""
-
-    key: str
-    placed: Placed
-    decided: tuple[float, str, int]
-    leaves: bool = False  # it is being stopped: what it holds is about to be free
-    assumed: Packing = field(default_factory=dict)  # where its unseen pods are assumed to be
-
-    @property
-    def turn(self) -> tuple[bool, tuple[float, str, int]]:
-        """Its place in the order of packing."""
-        return (not _is_tied(self.placed), self.decided)
-
-    @property
-    def is_unseen(self) -> bool:
-        """Whether some of its pods have not been seen on a node."""
-        return any(
-            pods.count > sum(self.placed.bound.get(pods.name, {}).values())
-            for pods in self.placed.pods
-        )
-
-
-def seats_of(workload: Workload) -> dict[str, list[Seat]]:
-    """The placements of a workload, by cluster: held ones, then those being stopped."""
-    held = workload.held
-    decided_at = held.decided_at if held else 0.0
-    seats: dict[str, list[Seat]] = {}
-    holds = held.placed if held else ()
-    for number, hold in enumerate((*holds, *workload.releasing)):
-        seat = Seat(
-            key=workload.key,
-            placed=hold,
-            decided=(decided_at, workload.key, number),
-            leaves=number >= len(holds),
-        )
-        seats.setdefault(hold.cluster, []).append(seat)
-    return seats
 
 
 class Occupancy:
@@ -113,6 +73,14 @@ class Occupancy:
                     for position, count in counts.items():
                         into[position] = into.get(position, 0) + count
         return joined
+
+    def departures(self) -> list[Departure]:
+        """What is being stopped, in order of keys."""
+        return [
+            Departure(key=seat.key, packing=packing, requests=requests_of(seat.placed))
+            for seat in sorted(self._leaving_seats(), key=lambda seat: (seat.key, seat.decided))
+            for packing in (seat.placed.bound, seat.assumed)
+        ]
 
     def change(
         self,
@@ -248,7 +216,7 @@ class Occupancy:
             self._stand(seat)
         largest_first = sorted(
             self._line,
-            key=lambda seat: (not _is_tied(seat.placed), _size(seat.placed), seat.decided),
+            key=lambda seat: (not is_tied(seat.placed), _size(seat.placed), seat.decided),
         )
         result = (
             self._packed_in(largest_first)
@@ -460,10 +428,6 @@ def _counts(packing: Packing, pod_set: str) -> Collection[int]:
     return packing.get(pod_set, {}).values()
 
 
-def requests_of(placed: Placed) -> dict[str, Request]:
-    return {pods.name: pods.shape.requests for pods in placed.pods}
-
-
 def _share(seats: Iterable[Seat]) -> bool:
     return any(_is_part(pods.shape.requests) for seat in seats for pods in seat.placed.pods)
 
@@ -471,10 +435,6 @@ def _share(seats: Iterable[Seat]) -> bool:
 def _is_part(requests: Request) -> bool:
     """Whether a part of a device is requested."""
     return any("/" in resource and amount % DEVICE_UNITS for resource, amount in requests)
-
-
-def _is_tied(placed: Placed) -> bool:
-    return any(pods.domains for pods in placed.pods)
 
 
 def _size(placed: Placed) -> tuple[int, ...]:

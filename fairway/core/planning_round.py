@@ -59,7 +59,7 @@ class PlanningRound:
         snapshot.stock.begin()
         self.claims = snapshot.claims.copy()
         self.preempted: set[str] = set()  # victims of this plan
-        self.leaving = Leaving(snapshot)  # what these victims release
+        self.leaving = Leaving(snapshot)  # what these victims release, and others before
         self.changed: set[str] = set()  # workloads whose claims this plan changed: never victims
         self.holders: Holders | None = None  # gathered by `holders_of` on first use
         self._candidates: dict[Hashable, Candidates] = {}
@@ -158,7 +158,9 @@ class PlanningRound:
         requests: Mapping[str, Request] | None = None,
     ) -> None:
         """Charges what a workload gets, and puts its pods on nodes if these are known."""
-        self.leaving.take(self.ledger, workload.queue, usage, cluster, packing or {})
+        self.leaving.take(
+            self.ledger, workload.queue, usage, cluster, packing or {}, requests or {}
+        )
         self.charge(workload, usage)
         if packing is not None:
             self.ledger.take(cluster, packing, requests or {})

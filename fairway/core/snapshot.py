@@ -16,7 +16,7 @@ A change of quota (queues, flavors) requires a new snapshot.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -26,11 +26,12 @@ from fairway.core.ledger import Ledger, is_same_ground
 from fairway.core.missing_pods import missing_of
 from fairway.core.model import EVERYWHERE, Flavor, Policy, Queue, Stray, Workload, usage_of
 from fairway.core.nodes import Cluster, Packing
-from fairway.core.occupancy import Occupancy, Seat, seats_of
+from fairway.core.occupancy import Occupancy
 from fairway.core.packing.eligibility import Eligibility, Overlap, overlaps, rivals_of
 from fairway.core.quota.limits import Claims
 from fairway.core.quota.shares import Rules
 from fairway.core.quota.tree import Tree
+from fairway.core.seats import Departure, Seat, seats_of
 from fairway.core.task_numbers import count_of
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class Snapshot:
         self.holders: dict[str, list[str]] = {name: [] for name in self._clusters}  # by key
         self.claims = Claims(self.tree, self._queues)
         self.holding: dict[str, list[str]] = {}  # queue -> workloads with a claim, by key
+        self._priorities: dict[int, int] = {}  # of workloads with a claim: how many have it
         self.reserving: list[str] = []  # by key
         self.lines: dict[str, list[Workload]] = {}  # queue -> pending workloads, in order
         self.futures: dict[str, Future] = {}  # by cluster, filled by `reservations`
@@ -123,6 +125,7 @@ class Snapshot:
         # The placements in each cluster, known or not; and the occupancy of known clusters.
         self._placed: dict[str, dict[str, list[Seat]]] = {}
         self._occupancies: dict[str, Occupancy] = {}
+        self._departures: dict[str, list[Departure]] = {}  # by cluster, gathered on first use
         self.rebates = Rebates()
         self._take_in_all()
         self.stock = Stock(self)
@@ -268,6 +271,9 @@ class Snapshot:
         queue = held.queue if held else workload.queue
         if held:
             self.claims.count(queue, workload.user, sign)
+            self._priorities[workload.priority] = self._priorities.get(workload.priority, 0) + sign
+            if not self._priorities[workload.priority]:
+                del self._priorities[workload.priority]
             name = queue or workload.queue
             keys = self.holding.setdefault(name, [])
             if sign > 0:
@@ -334,6 +340,7 @@ class Snapshot:
 
     def _settle(self, name: str, keys: Collection[str]) -> None:
         """Records where the pods of these workloads now are in a cluster."""
+        self._departures.pop(name, None)
         holders = self.holders.setdefault(name, [])
         occupancy = self._occupancies[name]
         for key in keys:
@@ -351,11 +358,25 @@ class Snapshot:
         self.ledger.renew(name)
 
     def _unsettle(self, name: str) -> None:
+        self._departures.pop(name, None)
         for key in self.holders.get(name, ()):
             self.packings.pop((key, name), None)
         self.holders[name] = []
 
     # Reading.
+
+    @property
+    def lowest_priority(self) -> int:
+        """The lowest priority of a workload with a claim."""
+        return min(self._priorities, default=0)
+
+    def leaving_in(self, cluster: str) -> Sequence[Departure]:
+        """What is being stopped in a cluster, with its nodes."""
+        known = self._departures.get(cluster)
+        if known is None:
+            occupancy = self._occupancies.get(cluster)
+            known = self._departures[cluster] = occupancy.departures() if occupancy else []
+        return known
 
     def policy(self, workload: Workload) -> Policy:
         return self.facts.policies.get(workload.policy, self.facts.default_policy)

@@ -1,7 +1,8 @@
 """The fleet after a plan is carried out, and the workloads as soon as a plan is decided.
 
 `after` is for where one plan follows another: forecasts, what-if, and tests that look for a fixed
-point. Victims are gone at once and wait again; the workloads admitted in their place have started.
+point. Victims, and others that an admission waits for, are gone at once; victims wait again; the
+workloads admitted in their place have started.
 
 `apply_plan` gives the state from the moment in which a plan is decided: claims are held and nothing
 has started; victims have lost their claims, and are charged for what they release until it is gone.
@@ -28,6 +29,8 @@ def after(facts: Facts, plan: Plan) -> Facts:
                 workloads[step.workload] = _requeue(workloads[step.workload])
             case Admit():
                 workloads[step.workload] = _admit(workloads[step.workload], step, facts.now)
+                for key in step.waits_for:
+                    workloads[key] = replace(workloads[key], releasing=())
             case Move():
                 workloads[step.workload] = _move(workloads[step.workload], step, facts.now)
             case _:

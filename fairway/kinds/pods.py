@@ -21,6 +21,7 @@ REQUIRED_TOPOLOGY = ("fairway.dev/required-topology", "kueue.x-k8s.io/podset-req
 PREFERRED_TOPOLOGY = ("fairway.dev/preferred-topology", "kueue.x-k8s.io/podset-preferred-topology")
 SLICE_TOPOLOGY = ("fairway.dev/slice-topology", "kueue.x-k8s.io/podset-slice-required-topology")
 SLICE_SIZE = ("fairway.dev/slice-size", "kueue.x-k8s.io/podset-slice-size")
+POD_SET_GROUP = ("fairway.dev/pod-set-group", "kueue.x-k8s.io/podset-group-name")
 HOST_NAME_LABEL = "kubernetes.io/hostname"
 # Set on every template that is sent to a cluster; if it is already set, it gives the name.
 POD_SET_LABEL = "fairway.dev/pod-set"
@@ -54,6 +55,7 @@ def pod_set(
         tolerations=tolerations(spec),
         topology=topology(template),
         member_size=member_size,
+        group=annotation(template, *POD_SET_GROUP),
     )
 
 

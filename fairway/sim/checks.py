@@ -287,7 +287,8 @@ class Checks:
             self._late.add(name)
         elif grown:
             self._late.discard(name)
-            self._check_totals(name, grown)
+            if not self._is_waiting(victims):
+                self._check_totals(name, grown)
 
     def _is_waiting(self, victims: frozenset[str]) -> bool:
         return any(self._releasing.get(victim) for victim in victims)

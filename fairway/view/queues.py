@@ -104,8 +104,8 @@ def _queue(
         is_strict=spec.strategy == "Strict",
         preemption=_preemption(spec),
         fungibility=model.Fungibility(
-            when_can_borrow=spec.fungibility.when_can_borrow,
-            when_can_preempt=spec.fungibility.when_can_preempt,
+            borrows_last=spec.fungibility.when_can_borrow == "TryNextFlavor",
+            compares_victims=spec.fungibility.when_can_preempt == "TryNextFlavor",
             prefers_preemption=spec.fungibility.preference == "PreemptionOverBorrowing",
         ),
         minimum_run_within=_inherited(line, "within_queue_seconds"),

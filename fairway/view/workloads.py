@@ -297,6 +297,7 @@ def _pod_set(pod_set: PodSet, fleet: FleetSpec) -> model.PodSet:
         if topology
         else model.Topology(),
         member_size=pod_set.member_size or 0,
+        group=pod_set.group,
     )
 
 
@@ -342,6 +343,7 @@ def _alternative(
                 least=least if change.least_count is None else change.least_count,
                 topology=changed.topology,
                 member_size=changed.member_size,
+                group=changed.group,
             )
         pod_sets.append(changed)
     return model.Form(

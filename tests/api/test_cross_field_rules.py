@@ -125,6 +125,9 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
         "each node has a count"),
     "a queue that is its own parent": (
         made("Queue", {"parent": "x"}), "a queue is not its own parent"),
+    "preemption preferred to borrowing by a queue that stops at the first that borrows": (
+        made("Queue", {"fungibility": {"preference": "PreemptionOverBorrowing"}}),
+        "PreemptionOverBorrowing needs TryNextFlavor"),
     "a borrowing limit without a parent": (
         made("Queue", {"resourceGroups": [group("cpu", a=[{**CPU, "borrowingLimit": 1}])]}),
         "borrowingLimit and lendingLimit need a parent"),

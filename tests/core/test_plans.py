@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from fairway.view.objects import Objects
 from tests.builders import (
     H100,
     NOW,
+    Plain,
     cluster,
     flavor,
     fleet,
@@ -36,6 +38,14 @@ HOME_FIRST = policy("home", ["east"], ["west"])
 
 CREDITS = queue("q", resourceGroups=[{"resources": ["credits"], "flavors": [
     {"name": "h100", "quotas": [{"resource": "credits", "nominal": 8}]}]}])  # fmt: skip
+
+
+def two_sets(**more: Any) -> list[Plain]:
+    return [
+        {"name": name, "count": count, "requests": {"nvidia.com/gpu": 1}, **more}
+        for name, count in (("leader", 2), ("worker", 4))
+    ]
+
 
 QUOTA = {
     "a resource counts as another one in quota": (
@@ -86,6 +96,19 @@ QUOTA = {
     "a resource that no group names is not limited": (
         [queue("q"), EAST, workload("a", "q", count=8)],
         ["a starts in east:8@-"],
+    ),
+    "pod sets that no flavor has room for together use different ones": (
+        [A100, queue("q", quotas={"h100": 4, "a100": 4}), workload("a", "q", pod_sets=two_sets())],
+        ["a starts in nowhere:2@h100+4@a100"],
+    ),
+    "one flavor for all pod sets comes first": (
+        [A100, queue("q", quotas={"h100": 4, "a100": 6}), workload("a", "q", pod_sets=two_sets())],
+        ["a starts in nowhere:2@a100+4@a100"],
+    ),
+    "pod sets of one group wait for one flavor": (
+        [A100, queue("q", quotas={"h100": 4, "a100": 4}),
+         workload("a", "q", pod_sets=two_sets(group="ring"))],
+        ["a waits: QuotaTooSmall"],
     ),
     "as many workloads may hold a claim as the queue says": (
         [queue("q", 8, claimedWorkloadsMax=1), EAST, workload("a", "q"), workload("b", "q")],

@@ -157,7 +157,7 @@ WITHIN_QUEUE = [
         expect={"old": WITHIN},
     ),
     Case(
-        id="a workload that is leaving is no victim",
+        id="a workload that is leaving is no victim, and counts as gone",
         queues=one_queue(),
         holders=[
             replace(
@@ -167,7 +167,7 @@ WITHIN_QUEUE = [
             )
         ],
         comes=wants("new", "a", pods(2), priority=9),
-        expect=None,
+        expect={},
     ),
     Case(
         id="a queue that protects what is within nominal keeps it from its own workloads",

@@ -23,7 +23,6 @@ from tests.peers.recording import Json, Recording
 Decision = tuple[dict[str, dict[str, int]], dict[str, int]]
 CYCLES_MAX = 20
 _WAVE_SECONDS = 60.0
-_STOPS = {"MayStopSearch": "Borrow", "TryNextFlavor": "TryNextFlavor"}
 
 
 def differences(recording: Recording) -> list[str]:
@@ -153,8 +152,8 @@ def _queue(spec: Json) -> Json:
             "whileBorrowing": {"policy": borrowing.get("policy", "Never")},
         },
         "fungibility": {
-            "whenCanBorrow": _STOPS[fungibility.get("whenCanBorrow", "MayStopSearch")],
-            "whenCanPreempt": "Preempt" if can_preempt == "MayStopSearch" else "TryNextFlavor",
+            "whenCanBorrow": fungibility.get("whenCanBorrow", "MayStopSearch"),
+            "whenCanPreempt": can_preempt,
         },
     }
 

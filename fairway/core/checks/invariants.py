@@ -15,7 +15,7 @@ from dataclasses import replace
 from fairway.core.checks.proof import Proof
 from fairway.core.checks.wholeness import partly_placed
 from fairway.core.clusters.candidates import candidates
-from fairway.core.handover import queue_of
+from fairway.core.handover import Leaving, queue_of
 from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.forms import times
 from fairway.core.plan import Admit, Move, Plan, Preempt, Provision, Step
@@ -88,6 +88,7 @@ class _Walk:
         self.victims_of: dict[str, list[str]] = {}
         self.preempted: dict[str, str] = {}
         self.provisions: dict[str, list[Provision]] = {}
+        self._is_let_go = False
         self.moved: dict[str, tuple[Placed, ...]] = {}  # what services that move hold by now
         self._left = {
             (name, pool.name): pool.left
@@ -151,6 +152,7 @@ class _Walk:
         if step.workload in self.preempted:
             self.say(step.workload, "is started by the plan that preempts it")
         self.admitted[step.workload] = step
+        self._let_go(step)
         policy = self.snapshot.policy(workload)
         parts = partly_placed(workload, step, self.facts.now, policy)
         for sentence in (*self._obstacles(workload), *parts):
@@ -161,6 +163,25 @@ class _Walk:
             self._check_where(workload, added)
             for placed in added:
                 self._check_nodes(workload, step, placed)
+
+    def _let_go(self, step: Admit) -> None:
+        """Takes away what was being released before the plan, once an admission counts on it."""
+        earlier = [
+            key
+            for key in step.waits_for
+            if key not in self.preempted and self.facts.workloads[key].releasing
+        ]
+        if not earlier or self._is_let_go:
+            return
+        self._is_let_go = True
+        leaving, ledger = Leaving(self.snapshot), self.snapshot.ledger
+        leaving.let_go(ledger)
+        for name, cluster in sorted(self.facts.clusters.items()):
+            for departure in self.snapshot.leaving_in(name) if cluster.answers else ():
+                ledger.give_back(name, departure.packing, departure.requests)
+        for key in self.snapshot.rebates.leavers:
+            for placed in self.facts.workloads[key].releasing:
+                self.proof.leave(placed)
 
     def _obstacles(self, workload: Workload) -> list[str]:
         """Why a workload may not be started now, whatever is free."""

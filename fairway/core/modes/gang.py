@@ -2,23 +2,33 @@
 
 Flavors are tried in the queue's order, and clusters from the best. A gang that may be split runs
 its members in several clusters before any workload is preempted for it. A gang that may shrink does
-so only if nothing else helped. In a fleet without clusters quota alone decides.
+so only if nothing else helped: then it starts with as many pods as fit, or as victims make room for
+if these are more. In a fleet without clusters quota alone decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import BalancedOrder, Totals
+from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import charge, evict, placed_of, provision
-from fairway.core.modes.gang_sizes import most_of
+from fairway.core.modes.gang_sizes import first_that_works, most_of, shrunk_by, sizes_above
 from fairway.core.modes.gang_split import can_split, split
-from fairway.core.modes.ladder import LadderStep, borrows_last, climb, forms_due
+from fairway.core.modes.ladder import (
+    LadderStep,
+    borrows_last,
+    climb,
+    forms_due,
+    least_harmful,
+    victim_passes,
+)
 from fairway.core.modes.outcome import Outcome
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
@@ -36,6 +46,8 @@ from fairway.core.reasons import (
     shortage_reason,
     user_reason,
 )
+
+NOWHERE: Final = Names(("",))  # where quota alone decides
 
 
 def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool = False) -> Outcome:
@@ -69,8 +81,10 @@ class _Gang:
         del rung
         return not self.is_placed
 
-    def victims(self, cluster: str, option: Assignment) -> Victims | None:
-        return find_victims(self.planning, self._request(option), cluster)
+    def victims(
+        self, cluster: str, option: Assignment, *, may_borrow: bool = True
+    ) -> Victims | None:
+        return find_victims(self.planning, self._request(option), cluster, may_borrow=may_borrow)
 
     def new_nodes(self, cluster: str, option: Assignment) -> Provisioned | NoNodes:
         request = self._request(option)
@@ -83,7 +97,7 @@ class _Gang:
             reason = quota_reason(self.planning, request)
             if reason is not None:
                 outcome.reasons.append(reason)
-            else:
+            elif step.may_borrow or not self._borrow_level(option):
                 self._take_room(request, step, outcome)
             if self.is_placed:
                 return
@@ -123,6 +137,8 @@ class _Gang:
             request = self._request(option)
             if quota_reason(self.planning, request) is not None:
                 continue
+            if not step.may_borrow and self._borrow_level(option):
+                continue
             names = tuple(ranked_cluster.cluster for ranked_cluster in self._rank(step))
             parts = split(self.planning, request, names)
             if parts is None:
@@ -140,25 +156,31 @@ class _Gang:
 
     def take_from_victims(self, step: LadderStep, outcome: Outcome) -> None:
         """Preempts the least harmful set of victims in one cluster."""
+        best = least_harmful(self.planning, self.workload, self.offers(step, outcome))
+        if best is None:
+            outcome.reasons.extend(self.planning.no_victims(step.group, step.clusters))
+        else:
+            self.take_victims(best, step.group, outcome)
+
+    def offers(self, step: LadderStep, outcome: Outcome) -> Iterator[Iterator[Victims | None]]:
+        """For each flavor, the victims in each cluster."""
         planning = self.planning
-        best: Victims | None = None
         for option in step.options:
             request = self._request(option)
             reason = user_reason(planning, request)
             if reason is not None:
                 outcome.reasons.append(reason)
                 continue
-            for cluster in clusters_to_search(planning, request, step.clusters):
-                victims = find_victims(planning, request, cluster)
-                if victims is not None and (best is None or victims.harm < best.harm):
-                    best = victims
-            if best is not None:
-                break
-            outcome.reasons.extend(planning.no_victims(step.group, step.clusters))
-        if best is not None:
-            evict(planning, self.workload, best, outcome)
-            place = (best.cluster, step.group)
-            self._admit(self._request(best.assignment), place, best.packed, outcome, "Preempt")
+            names: Sequence[str] = step.clusters
+            if names is not NOWHERE:
+                names = clusters_to_search(planning, request, names)
+            yield (self.victims(cluster, option, may_borrow=step.may_borrow) for cluster in names)
+
+    def take_victims(self, victims: Victims, group: str, outcome: Outcome) -> None:
+        evict(self.planning, self.workload, victims, outcome)
+        place = (victims.cluster, group)
+        request = self._request(victims.assignment)
+        self._admit(request, place, victims.packed, outcome, "Preempt")
 
     def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
         """Asks for nodes of an elastic pool."""
@@ -194,23 +216,22 @@ class _Gang:
     def take_quota(self, outcome: Outcome) -> None:
         """Decides by quota alone, in a fleet without clusters."""
         options = self.planning.assignments(self.workload, self.form)
+        step = LadderStep(group="", clusters=NOWHERE, options=options)
         if not options:
             outcome.reasons.append(Reason(code=Code.NO_FLAVOR, queue=self.workload.queue))
-        for option in self._by_preference(options):
-            request = self._request(option)
-            reason = quota_reason(self.planning, request)
-            if reason is None:
-                self._admit(request, ("", ""), None, outcome)
-                return
-            outcome.reasons.append(reason)
-        for option in options:
-            request = self._request(option)
-            if user_reason(self.planning, request) is not None:
-                continue
-            victims = find_victims(self.planning, request, "")
-            if victims is not None:
-                evict(self.planning, self.workload, victims, outcome)
-                self._admit(request, ("", ""), None, outcome, "Preempt")
+        for may_borrow in victim_passes(self.planning, self.workload):
+            for option in self._by_preference(options):
+                request = self._request(option)
+                reason = quota_reason(self.planning, request)
+                if reason is None and (may_borrow or not self._borrow_level(option)):
+                    self._admit(request, ("", ""), None, outcome)
+                    return
+                if reason is not None and may_borrow:
+                    outcome.reasons.append(reason)
+            offers = self.offers(replace(step, may_borrow=may_borrow), Outcome())
+            best = least_harmful(self.planning, self.workload, offers)
+            if best is not None:
+                self.take_victims(best, "", outcome)
                 return
 
     def _request(self, option: Assignment) -> PlacementRequest:
@@ -224,10 +245,11 @@ class _Gang:
         """Flavors in the queue's order; if the queue borrows last, by borrow level first."""
         if len(options) == 1 or not borrows_last(self.planning, self.workload):
             return options
+        return sorted(options, key=self._borrow_level)
+
+    def _borrow_level(self, option: Assignment) -> int:
         tree, queue = self.planning.ledger.tree, self.workload.queue
-        return sorted(
-            options, key=lambda option: tree.borrow_level(queue, option.full_usage(self.form))
-        )
+        return tree.borrow_level(queue, option.full_usage(self.form))
 
     def _admit(
         self,
@@ -287,6 +309,8 @@ def _is_elastic(form: Form) -> bool:
 def _shrink(planning: PlanningRound, workload: Workload, form: Form, outcome: Outcome) -> bool:
     """Admits a gang with fewer pods: as many as fit somewhere, at least the minimum."""
     shrunk = most_of(planning, workload, form)
+    if _preempt_for_fewer(planning, workload, form, shrunk.pods if shrunk else 0, outcome):
+        return True
     if shrunk is None:
         return False
     group = planning.candidates(workload).group_of().get(shrunk.cluster, "")
@@ -296,3 +320,48 @@ def _shrink(planning: PlanningRound, workload: Workload, form: Form, outcome: Ou
     outcome.steps.append(Admit(workload=workload.key, placed=(placed,), form=form.name))
     outcome.reasons.clear()
     return True
+
+
+def _preempt_for_fewer(
+    planning: PlanningRound, workload: Workload, form: Form, pods: int, outcome: Outcome
+) -> bool:
+    """Admits a gang with the most pods that victims make room for, if that is more than `pods`."""
+    steps = _preempting_steps(planning, workload)
+    sizes = sizes_above(form, pods)
+    if not steps or not sizes:
+        return False
+
+    def offer(size: int) -> tuple[_Gang, str, Victims] | None:
+        fewer = shrunk_by(form, size)
+        gang, options = _Gang(planning, workload, fewer), planning.assignments(workload, fewer)
+        for group, clusters in steps:
+            step = LadderStep(group=group, clusters=clusters, options=options)
+            best = least_harmful(planning, workload, gang.offers(step, Outcome()))
+            if best is not None:
+                return gang, group, best
+        return None
+
+    best = first_that_works(sizes, offer)
+    if best is None:
+        return False
+    gang, group, victims = best
+    gang.take_victims(victims, group, outcome)
+    return True
+
+
+def _preempting_steps(planning: PlanningRound, workload: Workload) -> list[tuple[str, Names]]:
+    """The groups of clusters in which a workload may preempt; one without clusters in none."""
+    rules = planning.queue(workload).preemption
+    if planning.stopped_by("Preempt") is not None or (
+        rules.within_queue == "Never" and rules.reclaim == "Never"
+    ):
+        return []
+    if not planning.has_clusters:
+        return [("", NOWHERE)]
+    candidates, policy = planning.candidates(workload), planning.snapshot.policy(workload)
+    groups = tuple(name for name, _ in candidates.groups)
+    return [
+        (group, names)
+        for group, rung in ladder(policy, groups)
+        if rung == "Preempt" and (names := candidates.in_group(group))
+    ]

@@ -8,8 +8,10 @@ most pods wins; ties go to the first flavor, then to the cluster that ranks firs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from fairway.core.model import Form, Workload
 from fairway.core.packing import pack
@@ -17,6 +19,8 @@ from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 from fairway.core.reasons import quota_reason
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,10 @@ class Shrunk:
     option: Assignment
     packed: pack.Packed | None
 
+    @property
+    def pods(self) -> int:
+        return sum(pod_set.count for pod_set in self.form.pod_sets)
+
 
 def most_of(planning: PlanningRound, workload: Workload, form: Form) -> Shrunk | None:
     """The placement with the most pods of a gang; None if not even the minimum fits."""
@@ -35,23 +43,20 @@ def most_of(planning: PlanningRound, workload: Workload, form: Form) -> Shrunk |
     for option in planning.assignments(workload, form):
         first = _least_given_up(planning, workload, form, option)
         if first is not None:
-            for place in _places(planning, workload, shrunk(form, first), option):
-                if best is None or _pods(place) > _pods(best):
+            for place in _places(planning, workload, shrunk_by(form, first), option):
+                if best is None or place.pods > best.pods:
                     best = place
     return best
 
 
-def _pods(shrunk: Shrunk) -> int:
-    return sum(pod_set.count for pod_set in shrunk.form.pod_sets)
-
-
-def _spare(form: Form) -> int:
+def spare_of(form: Form) -> int:
+    """How many pods the form can do without: as many steps as there are."""
     return sum(pod_set.count - pod_set.least for pod_set in form.pod_sets)
 
 
-def shrunk(form: Form, step: int) -> Form:
+def shrunk_by(form: Form, step: int) -> Form:
     """The form at one step between all its pods and the minimum."""
-    total = max(1, _spare(form))
+    total = max(1, spare_of(form))
     return replace(
         form,
         pod_sets=tuple(
@@ -66,20 +71,37 @@ def _least_given_up(
 ) -> int | None:
     """The lowest step that quota allows; None if it does not even allow the last."""
 
-    def allows(step: int) -> bool:
-        request = PlacementRequest(workload, shrunk(form, step), option)
-        return quota_reason(planning, request) is None
+    def allows(step: int) -> int | None:
+        request = PlacementRequest(workload, shrunk_by(form, step), option)
+        return step if quota_reason(planning, request) is None else None
 
-    low, high = 0, _spare(form)
-    if not allows(high):
+    return first_that_works(range(spare_of(form) + 1), allows)
+
+
+def sizes_above(form: Form, pods: int) -> range:
+    """The steps below the full size at which a form still has more than so many pods."""
+
+    def fewer(step: int) -> int:
+        return -sum(pod_set.count for pod_set in shrunk_by(form, step).pod_sets)
+
+    steps = range(1, spare_of(form) + 1)
+    return steps[: bisect_left(steps, -pods, key=fewer)]
+
+
+def first_that_works(steps: range, attempt: Callable[[int], T | None]) -> T | None:
+    """The result of the lowest step that works; the later ones work if it does."""
+    result = attempt(steps[-1])
+    if result is None:
         return None
+    low, high = 0, len(steps) - 1
     while low < high:
         middle = (low + high) // 2
-        if allows(middle):
-            high = middle
-        else:
+        better = attempt(steps[middle])
+        if better is None:
             low = middle + 1
-    return high
+        else:
+            result, high = better, middle
+    return result
 
 
 def _places(

@@ -8,13 +8,14 @@ much as they get. The rules are the same for all modes:
 - a rung whose circuit breaker is open gives nothing, and a reason says so;
 - if the policy weighs prices, new nodes that cost less than the lost work come before victims;
 - if the queue tries the next flavor before it borrows, its own quota comes first;
+- if the queue prefers preemption to borrowing, a group is first tried without borrowing;
 - every refusal is a reason, computed only when it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fairway.api.meta import Rung
@@ -23,7 +24,7 @@ from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.model import Form, Workload
 from fairway.core.modes.outcome import Outcome
 from fairway.core.planning_round import PlanningRound
-from fairway.core.preemption.find import Victims
+from fairway.core.preemption.find import Ordered, Victims
 from fairway.core.provisioning.pools import NoNodes, Provisioned
 from fairway.core.provisioning.price import price_of_loss, price_of_nodes
 from fairway.core.quota.flavors import Assignment
@@ -37,6 +38,7 @@ class LadderStep:
     group: str
     clusters: Names
     options: list[Assignment]
+    may_borrow: bool = True
 
 
 class Climber(Protocol):
@@ -61,7 +63,9 @@ class Climber(Protocol):
     def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
         """Takes nodes of elastic pools."""
 
-    def victims(self, cluster: str, option: Assignment) -> Victims | None:
+    def victims(
+        self, cluster: str, option: Assignment, *, may_borrow: bool = True
+    ) -> Victims | None:
         """The victims in a cluster for the smallest amount that the workload takes."""
 
     def new_nodes(self, cluster: str, option: Assignment) -> Provisioned | NoNodes:
@@ -104,12 +108,16 @@ def climb(climber: Climber, outcome: Outcome) -> None:
         "Provision": climber.take_new_nodes,
     }
     is_any_tried = False
-    for group, rung in ladder(policy, tuple(name for name, _ in candidates.groups)):
+    steps = ladder(policy, tuple(name for name, _ in candidates.groups))
+    passes = victim_passes(planning, workload)
+    for group, rung in steps:
         names = candidates.in_group(group)
         if not names:
             continue
         is_any_tried = True
         step = LadderStep(group=group, clusters=names, options=options)
+        if rung == "Idle" and (group, "Preempt") in steps and not all(passes):
+            _take_own(climber, step, outcome)
         if rung == "Preempt" and climber.wants(rung) and _is_cheaper_to_buy(climber, step):
             climber.take_new_nodes(step, outcome)
         if not climber.wants(rung):
@@ -145,11 +153,68 @@ def _is_cheaper_to_buy(climber: Climber, step: LadderStep) -> bool:
     return bool(lost and bought) and min(bought) < min(lost)
 
 
+def _take_own(climber: Climber, step: LadderStep, outcome: Outcome) -> None:
+    """Takes idle capacity, else victims, without borrowing.
+
+    Reasons are left to the later steps, which look at everything again.
+    """
+    planning = climber.planning
+    takes = [climber.take_idle]
+    if planning.stopped_by("Preempt") is None:
+        takes.append(climber.take_from_victims)
+    for take in takes:
+        if climber.wants("Idle"):
+            attempt = Outcome()
+            take(replace(step, may_borrow=False), attempt)
+            outcome.steps.extend(attempt.steps)
+            if not climber.wants("Idle"):
+                outcome.reasons.clear()
+
+
+def least_harmful(
+    planning: PlanningRound,
+    workload: Workload,
+    offers: Iterable[Iterable[Victims | None]],
+) -> Victims | None:
+    """The best of all offers of victims: for each flavor, one from each cluster.
+
+    A queue that stops its search takes the best of the first flavor that has victims. Otherwise
+    whether quota is only reclaimed and how much is borrowed come before the harm to victims.
+    """
+    fungibility = planning.queue(workload).fungibility
+
+    def key(victims: Victims) -> tuple[int, int, Ordered]:
+        mode = 0 if not victims.victims else 1 if victims.reclaims else 2
+        if not fungibility.compares_victims:
+            return (0, 0, victims.order)
+        if fungibility.prefers_preemption:
+            return (victims.borrow_level, mode, victims.order)
+        return (mode, victims.borrow_level, victims.order)
+
+    best: Victims | None = None
+    for offered in offers:
+        some = [each for each in (best, *offered) if each is not None]
+        best = min(some, key=key, default=None)
+        if best is not None and not fungibility.compares_victims:
+            return best
+    return best
+
+
 def borrows_last(planning: PlanningRound, workload: Workload) -> bool:
     """Whether the next flavor is tried before anything is borrowed."""
-    return planning.queue(workload).fungibility.when_can_borrow == "TryNextFlavor"
+    return planning.queue(workload).fungibility.borrows_last
 
 
-def borrow_passes(planning: PlanningRound, workload: Workload) -> tuple[bool, ...]:
+def victim_passes(planning: PlanningRound, workload: Workload) -> tuple[bool, ...]:
+    """Whether idle capacity and victims may mean borrowing, for each time they are tried."""
+    prefers_preemption = planning.queue(workload).fungibility.prefers_preemption
+    return (False, True) if prefers_preemption else (True,)
+
+
+def borrow_passes(
+    planning: PlanningRound, workload: Workload, step: LadderStep
+) -> tuple[bool, ...]:
     """For services and sweeps: whether each pass over the flavors may borrow."""
+    if not step.may_borrow:
+        return (False,)
     return (False, True) if borrows_last(planning, workload) else (True,)

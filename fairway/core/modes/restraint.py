@@ -24,10 +24,15 @@ from fairway.core.preemption.find import Victims, find_victims
 
 
 def victims_to_grow(
-    planning: PlanningRound, request: PlacementRequest, cluster: str, placed: Iterable[Placed]
+    planning: PlanningRound,
+    request: PlacementRequest,
+    cluster: str,
+    placed: Iterable[Placed],
+    *,
+    may_borrow: bool,
 ) -> Victims | None:
     """The victims that a workload with these placements may preempt in order to grow."""
-    victims = find_victims(planning, request, cluster)
+    victims = find_victims(planning, request, cluster, may_borrow=may_borrow)
     if victims is None or not _is_peaceful(planning, request.workload, placed, victims):
         return None
     return victims

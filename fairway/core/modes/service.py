@@ -11,7 +11,7 @@ further clusters are opened by idle room only: nothing is preempted or provision
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fairway.api.meta import Rung
@@ -19,7 +19,13 @@ from fairway.api.reasons import Code, Reason
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import evict, provision
 from fairway.core.modes.division import divide
-from fairway.core.modes.ladder import LadderStep, borrow_passes, climb, forms_due
+from fairway.core.modes.ladder import (
+    LadderStep,
+    borrow_passes,
+    climb,
+    forms_due,
+    least_harmful,
+)
 from fairway.core.modes.outcome import Outcome
 from fairway.core.modes.restraint import are_of_others, victims_to_grow
 from fairway.core.modes.service_state import Service, placements, places, service_of
@@ -88,11 +94,8 @@ class _Growth:
     def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
         """Divides as many replicas as fit over the idle room of a group, flavor by flavor."""
         service = self.service
-        tried: list[Assignment] = []
-        for name in step.clusters:
-            tried.extend(option for option in service.options_of(name) if option not in tried)
-        for may_borrow in borrow_passes(self.planning, self.workload):
-            for option in tried:
+        for may_borrow in borrow_passes(self.planning, self.workload, step):
+            for option in self._options(step):
                 usable = self._usable(step, option)
                 self._divide(step, option, usable, may_borrow=may_borrow)
                 if may_borrow and service.waiting > 0:
@@ -158,34 +161,41 @@ class _Growth:
         """Preempts for one replica at a time, each time where it does the least harm."""
         service = self.service
         while service.waiting > 0:
-            best: Victims | None = None
-            for name, option in self._victim_clusters(step):
-                victims = self.victims(name, option)
-                if victims is not None and (best is None or victims.harm < best.harm):
-                    best = victims
+            best = least_harmful(self.planning, self.workload, self._offers(step))
             if best is None:
                 outcome.reasons.extend(self.planning.no_victims(step.group, step.clusters))
                 return
             evict(self.planning, self.workload, best, outcome)
             if are_of_others(best):
                 service.rung = "Preempt"
-            service.add(best.cluster, service.least_in(best.cluster), best.assignment)
+            assert best.packed is not None, "where there are clusters there is a packing"
+            count = service.least_in(best.cluster)
+            service.keep(best.cluster, count, best.assignment, (best.packed, best.packed))
             service.top_up(best.cluster, best.assignment)
 
-    def _victim_clusters(self, step: LadderStep) -> Iterator[tuple[str, Assignment]]:
-        """The clusters that may have victims for a replica, with the flavors to try."""
-        searched: list[tuple[Assignment, Set[str]]] = []
-        for name in step.clusters:
-            for option in self.service.options_of(name):
-                names = next((names for known, names in searched if known == option), None)
-                if names is None:
-                    request = self.service.request(option)
-                    names = frozenset(clusters_to_search(self.planning, request, step.clusters))
-                    searched.append((option, names))
-                if name in names:
-                    yield name, option
+    def _offers(self, step: LadderStep) -> Iterator[Iterator[Victims | None]]:
+        """For each flavor, the victims for a replica in each cluster that may use it."""
+        for option in self._options(step):
+            request = self.service.request(option)
+            names = clusters_to_search(self.planning, request, step.clusters)
+            yield (
+                self.victims(name, option, may_borrow=step.may_borrow)
+                for name in names
+                if option in self.service.options_of(name)
+            )
 
-    def victims(self, cluster: str, option: Assignment) -> Victims | None:
+    def _options(self, step: LadderStep) -> list[Assignment]:
+        """The flavors that any cluster of a step may use, in order."""
+        options: list[Assignment] = []
+        for name in step.clusters:
+            options.extend(
+                option for option in self.service.options_of(name) if option not in options
+            )
+        return options
+
+    def victims(
+        self, cluster: str, option: Assignment, *, may_borrow: bool = True
+    ) -> Victims | None:
         """The victims for the fewest replicas that a cluster can get."""
         service = self.service
         least = service.least_in(cluster)
@@ -196,14 +206,16 @@ class _Growth:
         request = service.request(option, least)
         if user_reason(self.planning, request) is not None:
             return None
-        return victims_to_grow(self.planning, request, cluster, placements(service))
+        return victims_to_grow(
+            self.planning, request, cluster, placements(service), may_borrow=may_borrow
+        )
 
     # New nodes.
 
     def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
         """Provisions nodes of elastic pools for as many replicas as they can hold."""
         service = self.service
-        for may_borrow in borrow_passes(self.planning, self.workload):
+        for may_borrow in borrow_passes(self.planning, self.workload, step):
             for name in filter(service.may_open, step.clusters):
                 for option in service.options_of(name):
                     if service.waiting <= 0:

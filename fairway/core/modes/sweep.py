@@ -7,7 +7,7 @@ on idle room, then range by range by preempting the least harmful victims, then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -17,7 +17,13 @@ from fairway.core.clusters import ranking
 from fairway.core.model import Form, Placed, Workload
 from fairway.core.modes.allocation import charge, evict, placed_of, provision
 from fairway.core.modes.forms import times, together
-from fairway.core.modes.ladder import LadderStep, borrow_passes, climb, forms_due
+from fairway.core.modes.ladder import (
+    LadderStep,
+    borrow_passes,
+    climb,
+    forms_due,
+    least_harmful,
+)
 from fairway.core.modes.outcome import Outcome
 from fairway.core.modes.restraint import are_of_others, has_made_yield, victims_to_grow
 from fairway.core.packing import pack
@@ -137,7 +143,7 @@ class _Sweep:
     def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
         """Takes idle room in the clusters whose upper bounds allow a fit."""
         stock = self.planning.stock
-        for may_borrow in borrow_passes(self.planning, self.workload):
+        for may_borrow in borrow_passes(self.planning, self.workload, step):
             for option in step.options:
                 fits = stock.chance(option, self.form).fits
                 for ranked_cluster in self._rank(step):
@@ -181,17 +187,7 @@ class _Sweep:
         planning = self.planning
         while self.left:
             count = min(self.workload.task_range, len(self.left))
-            best: Victims | None = None
-            for option in step.options:
-                request = self._request(option, count)
-                reason = user_reason(planning, request)
-                if reason is not None:
-                    outcome.reasons.append(reason)
-                    continue
-                for name in clusters_to_search(planning, request, step.clusters):
-                    victims = self.victims(name, option)
-                    if victims is not None and (best is None or victims.harm < best.harm):
-                        best = victims
+            best = least_harmful(planning, self.workload, self._offers(step, count, outcome))
             if best is None:
                 outcome.reasons.extend(planning.no_victims(step.group, step.clusters))
                 return
@@ -203,19 +199,37 @@ class _Sweep:
             self._keep(place, best.assignment, count, (best.packed, best.packed))
             self._fill(place, best.assignment)  # victims may have freed more than a range
 
-    def victims(self, cluster: str, option: Assignment) -> Victims | None:
+    def _offers(
+        self, step: LadderStep, count: int, outcome: Outcome
+    ) -> Iterator[Iterator[Victims | None]]:
+        """For each flavor, the victims in each cluster for some tasks."""
+        planning = self.planning
+        for option in step.options:
+            request = self._request(option, count)
+            reason = user_reason(planning, request)
+            if reason is not None:
+                outcome.reasons.append(reason)
+                continue
+            names = clusters_to_search(planning, request, step.clusters)
+            yield (self.victims(name, option, may_borrow=step.may_borrow) for name in names)
+
+    def victims(
+        self, cluster: str, option: Assignment, *, may_borrow: bool = True
+    ) -> Victims | None:
         """The victims in a cluster for the next range of tasks."""
         if not self._may_mix(cluster, option):
             return None
         count = min(self.workload.task_range, len(self.left))
         request = self._request(option, count)
-        return victims_to_grow(self.planning, request, cluster, self.everything)
+        return victims_to_grow(
+            self.planning, request, cluster, self.everything, may_borrow=may_borrow
+        )
 
     # New nodes.
 
     def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
         """Provisions nodes of elastic pools for as many tasks as they can hold, in whole ranges."""
-        for may_borrow in borrow_passes(self.planning, self.workload):
+        for may_borrow in borrow_passes(self.planning, self.workload, step):
             for option in step.options:
                 for ranked_cluster in self._rank(step):
                     cluster = ranked_cluster.cluster

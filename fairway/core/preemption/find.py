@@ -5,6 +5,9 @@ cluster. If it lacks room, every victim has pods in this cluster, and is on node
 could use or holds quota that it lacks. `rules` says which workloads may be victims, and
 `victim_search` finds the set.
 
+What is being released already counts as gone, and costs nothing: if it is enough, there are no
+victims, and the workload waits for it to be gone.
+
 Every trial is undone: the ledger is the same before and after. An empty cluster name means that
 the fleet has no clusters, and quota alone decides.
 """
@@ -16,20 +19,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairway.api.reasons import Code
-from fairway.core.model import FlavorResource, Usage, Workload
+from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
-from fairway.core.preemption.freed_bounds import Ground, stands_on_any
-from fairway.core.preemption.holders import Holder, Holders, holders_of, take_away
+from fairway.core.preemption.freed_bounds import stands_on_any
+from fairway.core.preemption.holders import Holder, holders_of, take_away
 from fairway.core.preemption.rules import PreemptionCase
-from fairway.core.preemption.victim_search import Found, Nodes, Search
+from fairway.core.preemption.victim_search import NOBODY, Found, Harm, Nodes, Search
 from fairway.core.quota.flavors import Assignment
 
 if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound
 
-# (highest priority, work lost, number, cluster, (work lost, key) of each): less is better.
-Harm = tuple[int, int, int, str, tuple[tuple[int, str], ...]]
+# (harm, cluster, keys of the victims): less is better.
+Ordered = tuple[Harm, str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +46,27 @@ class Victim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Victims:
-    """The workloads to preempt so that another fits, and where it is then placed."""
+    """The workloads to preempt so that another fits, and where it is then placed.
+
+    There are none if what is being released already is enough.
+    """
 
     cluster: str
     assignment: Assignment
     packed: pack.Packed | None
     victims: tuple[Victim, ...]
     harm: Harm
+    borrow_level: int  # of the preemptor, once the victims are gone
+
+    @property
+    def order(self) -> Ordered:
+        """The order of sets for one workload, in whatever cluster and on whatever flavors."""
+        return (self.harm, self.cluster, tuple(victim.key for victim in self.victims))
+
+    @property
+    def reclaims(self) -> bool:
+        """Whether the preemptor only takes back what its side of the tree owns."""
+        return all(victim.code == Code.PREEMPTED_TO_RECLAIM for victim in self.victims)
 
     def remove(self, planning: PlanningRound) -> None:
         """Releases the quota and the nodes of the victims in the ledger."""
@@ -60,53 +77,151 @@ class Victims:
 
 
 def find_victims(
-    planning: PlanningRound, request: PlacementRequest, cluster: str
+    planning: PlanningRound, request: PlacementRequest, cluster: str, *, may_borrow: bool = True
 ) -> Victims | None:
-    """The least harmful set of victims that lets a workload start; None if no set does."""
-    workload, assignment = request.workload, request.assignment
+    """The least harmful set of victims that lets a workload start; None if no set does.
+
+    A workload that cannot be preempted never borrows: the quota could not be reclaimed.
+    """
+    workload = request.workload
+    may_borrow = may_borrow and workload.preemptible
     if not planning.ledger.tree.is_usable(workload.queue):
         return None
     rules = planning.queue(workload).preemption
     if rules.within_queue == "Never" and rules.reclaim == "Never":
         return None
-    usage = request.usage
-    missing = _missing(planning, workload, usage)
-    if missing is None:
-        return None
-    holders = holders_of(planning)
-    if not cluster:
-        match = _by_quota(planning, holders, workload, usage, missing)
-        return None if match is None else _victims(cluster, assignment, match, match.packed)
-    local = PreemptionCase(planning, holders, workload, usage, usage, contests_nodes=True)
-    only = workload.queue if rules.reclaim == "Never" else ""
-    candidates = local.suspects(holders.in_cluster(cluster, only))
-    if not candidates and (
-        not missing or _by_quota(planning, holders, workload, usage, missing) is None
-    ):
-        return None
-    wants = planning.wants(cluster, request)
-    packed = pack.pack(planning.ledger.rooms[cluster], wants, workload.domain)
-    if isinstance(packed, pack.Packed):
-        match = _by_quota(planning, holders, workload, usage, missing)
-        return None if match is None else _victims(cluster, assignment, match, packed)
-    if not candidates:
-        return None
-    match = _by_nodes(planning, local, candidates, missing, (cluster, wants, workload.domain))
-    return None if match is None else _victims(cluster, assignment, match, match.packed)
+    mark = planning.ledger.mark()
+    with planning.ledger.trial():
+        is_any_leaving = planning.leaving.let_go(planning.ledger, cluster)
+        hunt = _Hunt(planning, request, cluster, mark, is_any_leaving, may_borrow)
+        victims = hunt.victims()
+    if victims is None or victims.victims:
+        return victims
+    return victims if is_any_leaving and not hunt.fits() else None
+
+
+@dataclass(slots=True)
+class _Hunt:
+    """The search in one cluster, with all gone that is being released."""
+
+    planning: PlanningRound
+    request: PlacementRequest
+    cluster: str
+    mark: object  # of the ledger, before anything was let go
+    is_any_leaving: bool
+    may_borrow: bool
+
+    def fits(self) -> bool:
+        """Whether it fits as things are: whatever holds it back, no victims would help."""
+        planning, request, cluster = self.planning, self.request, self.cluster
+        if _missing(planning, request, may_borrow=self.may_borrow) != {}:
+            return False
+        wants = planning.wants(cluster, request) if cluster else []
+        return not cluster or isinstance(
+            pack.pack(planning.ledger.rooms[cluster], wants, request.workload.domain), pack.Packed
+        )
+
+    def victims(self) -> Victims | None:
+        planning, request, cluster = self.planning, self.request, self.cluster
+        workload, usage = request.workload, request.usage
+        missing = _missing(planning, request, may_borrow=self.may_borrow)
+        if missing is None:
+            return None
+        if not cluster:
+            match = self._by_quota(missing)
+            return None if match is None else self._result(match, match.packed)
+        rules, holders = planning.queue(workload).preemption, holders_of(planning)
+        local = PreemptionCase(planning, holders, workload, usage, usage, contests_nodes=True)
+        only = workload.queue if rules.reclaim == "Never" else ""
+        candidates = local.suspects(holders.in_cluster(cluster, only))
+        is_hopeless = not candidates and not self.is_any_leaving
+        if is_hopeless and (not missing or self._by_quota(missing) is None):
+            return None
+        wants = planning.wants(cluster, request)
+        packed = pack.pack(planning.ledger.rooms[cluster], wants, workload.domain)
+        if isinstance(packed, pack.Packed):
+            match = self._by_quota(missing)
+            return None if match is None else self._result(match, packed)
+        match = self._by_nodes(local, candidates, missing, wants) if candidates else None
+        return None if match is None else self._result(match, match.packed)
+
+    def _by_quota(self, missing: Mapping[FlavorResource, int]) -> Found | None:
+        """Victims in any cluster, where only quota is short. Searched once for all clusters."""
+        if not missing:
+            return NOBODY
+        planning, holders = self.planning, holders_of(self.planning)
+        workload, usage = self.request.workload, self.request.usage
+        items = (self.may_borrow, *sorted(usage.items()))
+        if holders.last is not None:
+            known_mark, known_workload, known_items, known = holders.last
+            if known_mark is self.mark and known_workload is workload and known_items == items:
+                return known if isinstance(known, Found) else None
+        case = PreemptionCase(planning, holders, workload, usage, missing, contests_nodes=False)
+        candidates = case.suspects(
+            holder
+            for queue in holders.queues_near(workload.queue)
+            if case.looks_at(queue)
+            for holder in holders.of_queue(queue)
+            if any(pair in holder.usage for pair in missing)
+        )
+        match = Search(planning, case, candidates, missing, None, may_borrow=self.may_borrow).best()
+        holders.last = (self.mark, workload, items, match)
+        return match
+
+    def _by_nodes(
+        self,
+        case: PreemptionCase,
+        suspects: list[Holder],
+        missing: Mapping[FlavorResource, int],
+        wants: Sequence[pack.Want],
+    ) -> Found | None:
+        """Victims in one cluster, on nodes that the workload could use or with quota it lacks."""
+        planning, cluster = self.planning, self.cluster
+        holders, room = holders_of(planning), planning.ledger.rooms[cluster]
+        feet = {holder.key: holders.foot(holder, cluster) for holder in suspects}
+        candidates = [
+            holder
+            for holder in suspects
+            if any(pair in holder.usage for pair in missing)
+            or stands_on_any(wants, room, feet[holder.key])
+        ]
+        domain = self.request.workload.domain
+        nodes = Nodes(cluster=cluster, wants=wants, domain=domain, feet=feet)
+        if not candidates:
+            return None
+        return Search(planning, case, candidates, missing, nodes, may_borrow=self.may_borrow).best()
+
+    def _result(self, match: Found, packed: pack.Packed | None) -> Victims:
+        ledger, queue = self.planning.ledger, self.request.workload.queue
+        victims = tuple(
+            Victim(key=victim.key, code=code, lost_seconds=victim.lost_seconds)
+            for victim, code in zip(match.victims, match.codes, strict=True)
+        )
+        with ledger.trial():
+            for victim in match.victims:
+                ledger.release(victim.queue, victim.usage)
+            borrow_level = ledger.tree.borrow_level(queue, self.request.usage)
+        return Victims(
+            cluster=self.cluster,
+            assignment=self.request.assignment,
+            packed=packed,
+            victims=victims,
+            harm=match.harm,
+            borrow_level=borrow_level,
+        )
 
 
 def _missing(
-    planning: PlanningRound, workload: Workload, usage: Usage
+    planning: PlanningRound, request: PlacementRequest, *, may_borrow: bool
 ) -> dict[FlavorResource, int] | None:
     """The missing quota; None if no victims can ever make it enough."""
-    tree, queue = planning.ledger.tree, workload.queue
+    tree, queue = planning.ledger.tree, request.workload.queue
     missing: dict[FlavorResource, int] = {}
-    for pair, amount in sorted(usage.items()):
+    for pair, amount in sorted(request.usage.items()):
         if amount > tree.potential_available(queue, pair):
             return None
         short = amount - tree.available(queue, pair)
-        if not workload.preemptible and tree.covers(queue, pair[1]):
-            # A workload that cannot be preempted must not borrow: the quota could not be reclaimed.
+        if not may_borrow and tree.covers(queue, pair[1]):
             own = tree.subtree_quota(queue, pair)
             if amount > own:
                 return None
@@ -114,80 +229,3 @@ def _missing(
         if short > 0:
             missing[pair] = short
     return missing
-
-
-def _by_quota(
-    planning: PlanningRound,
-    holders: Holders,
-    workload: Workload,
-    usage: Usage,
-    missing: Mapping[FlavorResource, int],
-) -> Found | None:
-    """Victims in any cluster, where only quota is short. Searched once for all clusters."""
-    if not missing:
-        return None
-    mark, items = planning.ledger.mark(), tuple(sorted(usage.items()))
-    if holders.last is not None:
-        known_mark, known_workload, known_items, known = holders.last
-        if known_mark is mark and known_workload is workload and known_items == items:
-            return known if isinstance(known, Found) else None
-    case = PreemptionCase(planning, holders, workload, usage, missing, contests_nodes=False)
-    candidates = case.suspects(
-        holder
-        for queue in holders.queues_near(workload.queue)
-        if case.looks_at(queue)
-        for holder in holders.of_queue(queue)
-        if any(pair in holder.usage for pair in missing)
-    )
-    candidates.sort(key=_by_loss)
-    match = Search(planning, case, candidates, missing, None).best()
-    holders.last = (mark, workload, items, match)
-    return match
-
-
-def _by_nodes(
-    planning: PlanningRound,
-    case: PreemptionCase,
-    suspects: list[Holder],
-    missing: Mapping[FlavorResource, int],
-    place: tuple[str, Sequence[pack.Want], str],
-) -> Found | None:
-    """Victims in one cluster, on nodes that the workload could use or with quota it lacks."""
-    cluster, wants, domain = place
-    holders, room = holders_of(planning), planning.ledger.rooms[cluster]
-    suspects = sorted(suspects, key=_by_loss)
-    feet = [holders.foot(holder, cluster) for holder in suspects]
-    helpful = [
-        place
-        for place, holder in enumerate(suspects)
-        if any(pair in holder.usage for pair in missing) or stands_on_any(wants, room, feet[place])
-    ]
-    candidates = [suspects[place] for place in helpful]
-    if not candidates:
-        return None
-    ground = Ground(room, wants, [feet[place] for place in helpful])
-    nodes = Nodes(cluster=cluster, wants=wants, domain=domain, ground=ground)
-    return Search(planning, case, candidates, missing, nodes).best()
-
-
-def _by_loss(holder: Holder) -> tuple[int, str]:
-    return (holder.loss, holder.key)
-
-
-def _victims(
-    cluster: str, assignment: Assignment, match: Found, packed: pack.Packed | None
-) -> Victims:
-    victims = tuple(
-        Victim(key=victim.key, code=code, lost_seconds=victim.lost_seconds)
-        for victim, code in zip(match.victims, match.codes, strict=True)
-    )
-    harm = (
-        max(victim.workload.priority for victim in match.victims),
-        sum(victim.loss for victim in match.victims),
-        len(victims),
-        cluster,
-        tuple(_by_loss(victim) for victim in match.victims),
-    )
-    return Victims(
-        cluster=cluster, assignment=assignment, packed=packed, victims=victims, harm=harm
-    )

@@ -179,7 +179,7 @@ def clusters_to_search(
     request: PlacementRequest,
     names: Sequence[str],
 ) -> Sequence[str]:
-    """The clusters that may have victims; the others certainly have none."""
+    """The clusters that may have victims, or pods that leave; the others certainly have none."""
     workload, form, assignment = request.workload, request.form, request.assignment
     rules = planning.queue(workload).preemption
     if rules.reclaim == "Never" and rules.within_queue == "Never":
@@ -191,6 +191,16 @@ def clusters_to_search(
     names = names if is_large.all() else [name for name in names if is_large[position[name]]]
     if rules.reclaim != "Never":
         return names
+    leaving = planning.snapshot.leaving_in if planning.snapshot.rebates.leavers else None
+    result = _within_queue(planning, request, names)
+    return [name for name in names if name in result or (leaving is not None and leaving(name))]
+
+
+def _within_queue(
+    planning: PlanningRound, request: PlacementRequest, names: Sequence[str]
+) -> Sequence[str]:
+    """The clusters that may have victims of the workload's own queue."""
+    workload, form, assignment = request.workload, request.form, request.assignment
     behind = _behind(planning, workload.queue)
     fits_quota = planning.ledger.tree.fits(workload.queue, request.usage)
     # First a rough bound: as if all of them were preempted, and each pod were the largest.

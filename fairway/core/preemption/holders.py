@@ -21,8 +21,8 @@ from fairway.api.amounts import is_accelerator
 from fairway.core.handover import queue_of
 from fairway.core.model import FlavorResource, Request, Workload, usage_of
 from fairway.core.nodes import Amounts, Packing
-from fairway.core.occupancy import requests_of
 from fairway.core.quota.order import Shares
+from fairway.core.seats import requests_of
 from fairway.core.snapshot import Snapshot
 from fairway.core.task_numbers import count_of
 
@@ -70,6 +70,8 @@ class Holders:
         self._feet: dict[tuple[str, str], Foot] = {}
         self.behind: dict[str, Behind] = {}  # used by `freed_bounds`
         self.rivals: dict[tuple[str, str], object] = {}  # used by `rules`
+        # (mark of the ledger, queue that asked, queues of its tree that borrow); used by `rules`
+        self.borrowers: tuple[object, str, list[str]] | None = None
         # The last result where quota alone decides: it is the same in every cluster.
         # (mark of the ledger, workload, usage, result)
         self.last: tuple[object, Workload, object, object] | None = None

@@ -21,20 +21,21 @@ that was reduced is judged again. No victim may be able to strike back: if it ca
 state, or a smaller workload waits on its side, the rules must not let it preempt the preemptor.
 
 Preemption terminates: a workload that was preempted preempts only workloads of lower priority,
-unless it stays within the quota of its own queue. So no workload preempts its equals twice without
-having been admitted by other means in between, and a fleet without new events comes to rest.
+unless it takes back what its queue or a queue above it owns. So no workload preempts its equals
+twice without having been admitted by other means in between, and a fleet without new events comes
+to rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Workload
 from fairway.core.preemption.holders import Holder, Holders
-from fairway.core.quota.order import SHARE_TESTS, Contest, Share
-from fairway.core.quota.shares import Added, reaching_parent
+from fairway.core.quota.order import NO_SHARE, SHARE_TESTS, Contest, Share
+from fairway.core.quota.shares import Added, added_at, reaching_parent
 from fairway.core.quota.tree import Node
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ class Rival:
     def __init__(self, ours: list[Node], theirs: list[Node]) -> None:
         self.ours = ours  # the preemptor's queue first
         self.theirs = theirs
+
+
+class Judged(NamedTuple):
+    """Why a victim may be preempted, and what that means for its queue."""
+
+    code: Code
+    comes_back: bool  # its queue owns what it used, and could reclaim it elsewhere at once
 
 
 class PreemptionCase:
@@ -86,11 +94,7 @@ class PreemptionCase:
         self.usage = usage
         self.contests_nodes = contests_nodes
         self.contested = frozenset(pair for pair in contested if node.cell(pair).is_limited)
-        self._is_humbled = workload.was_preempted and not all(
-            cell.usage + amount <= cell.subtree
-            for pair, amount in usage.items()
-            if (cell := node.cell(pair)).is_limited
-        )
+        self._queues_over: list[str] | None = None
 
     # Which holders may be victims in some set.
 
@@ -121,10 +125,8 @@ class PreemptionCase:
             or holder.key == ours.key
         ):
             return False
-        if self._is_humbled and theirs.priority >= ours.priority:
-            return False
         queue = self._queues.get(holder.queue)
-        if queue is None:
+        if queue is None or self._is_too_humble(holder):
             return False
         if holder.queue == ours.queue:
             if holder.held_seconds < queue.minimum_run_within:
@@ -137,6 +139,19 @@ class PreemptionCase:
         if not self._borrows(holder, adds=False):
             return False
         return not self._is_protected(queue, holder, {})
+
+    def _is_too_humble(self, holder: Holder) -> bool:
+        """Whether a workload that was preempted leaves another alone.
+
+        It preempts only lower priorities, unless some queue from its own up to just below the
+        common ancestor owns enough for it.
+        """
+        ours = self.workload
+        if not ours.was_preempted or holder.workload.priority < ours.priority:
+            return False
+        rival = self._rival(holder.queue) if holder.queue != ours.queue else None
+        path = [self._node] if rival is None else rival.ours
+        return not _is_within(added_at(self._node, self.usage), path)
 
     def _is_behind(self, other: Workload) -> bool:
         """Whether another workload of the same queue may be preempted, by priority and age."""
@@ -153,19 +168,22 @@ class PreemptionCase:
 
     def _rival(self, queue: str) -> Rival | None:
         """Both paths to the common ancestor; None: another tree, or no rule reaches the queue."""
-        if self._rules.reclaim == "Never":
-            return None
-        key = (self._node.name, queue)
+        return None if self._rules.reclaim == "Never" else self._meet(self._node.name, queue)
+
+    def _meet(self, queue: str, other: str) -> Rival | None:
+        """The paths of two queues up to just below their common ancestor; None: no such paths."""
+        key = (queue, other)
         if key not in self._known:
-            self._known[key] = self._meet(queue)
+            self._known[key] = self._paths(queue, other)
         result = self._known[key]
         return result if isinstance(result, Rival) else None
 
-    def _meet(self, queue: str) -> Rival | None:
-        other = self._planning.ledger.tree.node(queue)
-        if other is None:
+    def _paths(self, queue: str, other: str) -> Rival | None:
+        tree = self._planning.ledger.tree
+        nodes = (tree.node(queue), tree.node(other))
+        if nodes[0] is None or nodes[1] is None:
             return None
-        ours, theirs = list(self._node.path()), list(other.path())
+        ours, theirs = list(nodes[0].path()), list(nodes[1].path())
         if ours[-1] is not theirs[-1]:
             return None
         while ours and theirs and ours[-1] is theirs[-1]:
@@ -241,18 +259,71 @@ class PreemptionCase:
 
     # Whether a set is legal.
 
-    def judge(self, victims: Sequence[Holder]) -> list[Code] | None:
+    def judge(self, victims: Sequence[Holder]) -> list[Judged] | None:
         """Why each victim may be preempted; None if one of them may not.
 
         The ledger must be in the final state: all victims gone, the preemptor charged.
         """
-        codes = []
+        verdicts = []
         for victim in victims:
             code = self._code(victim)
             if code is None or self._strikes_back(victim.workload, victim.queue, victim.usage):
                 return None
-            codes.append(code)
-        return codes
+            verdicts.append(Judged(code, self.comes_back(victim)))
+        return verdicts
+
+    def share_of(self, holder: Holder) -> Share:
+        """The share of a holder's side as it stands.
+
+        Without fair share, and in the preemptor's own queue, no share counts.
+        """
+        rival = self._rival(holder.queue) if holder.queue != self.workload.queue else None
+        if rival is None or not self._is_fair:
+            return NO_SHARE
+        return self._holders.shares.share(holder.queue, at=rival.theirs[-1].name)
+
+    def comes_back(
+        self, holder: Holder, *, adds: bool = True, besides: Collection[str] = ()
+    ) -> bool:
+        """Whether a victim could reclaim elsewhere at once what it used.
+
+        Its queue owns all of that, and another queue, not in `besides`, borrows some of it. With
+        `adds` its usage, which was removed, is counted again.
+        """
+        if self._queues[holder.queue].preemption.reclaim == "Never":
+            return False
+        node = self._planning.ledger.tree.node(holder.queue)
+        added = [] if node is None else added_at(node, holder.usage)
+        if not added or any(
+            cell.usage + (more if adds else 0) > cell.subtree for cell, more in added
+        ):
+            return False
+        return any(
+            other != holder.queue
+            and other not in besides
+            and (rival := self._meet(holder.queue, other)) is not None
+            and _are_all_over(
+                [(rival.theirs[0].cell(pair), 0) for pair in holder.usage], rival.theirs
+            )
+            for other in self._borrowers()
+        )
+
+    def _borrowers(self) -> list[str]:
+        """The queues of the tree that borrowed something when this was first asked."""
+        if self._queues_over is None:
+            tree, mark = self._planning.ledger.tree, self._planning.ledger.mark()
+            known = self._holders.borrowers
+            if known is not None and known[0] is mark and known[1] == self._node.name:
+                self._queues_over = known[2]
+            else:
+                self._queues_over = [
+                    name
+                    for name in self._holders.queues_near(self._node.name)
+                    if (node := tree.node(name)) is not None
+                    and any(amount > 0 for amount in node.over.values())
+                ]
+                self._holders.borrowers = (mark, self._node.name, self._queues_over)
+        return self._queues_over
 
     def _code(self, holder: Holder) -> Code | None:
         queue = self._queues[holder.queue]

@@ -1,11 +1,17 @@
 """The search for the least harmful set of victims.
 
-Sets are compared by the highest priority in them, then by work lost, then by size, then by name. So
-the search goes through priorities from the lowest, and at each level through sets in order of work
-lost: the first set that is sufficient and legal is the best. With up to twelve candidates every set
-can be reached; bounds prune sets that cannot be sufficient even with all that could still join.
-With more than twelve, a limited number of sets is tried. Then a set is built greedily, by quota and
-room freed per work lost, and reduced until every member is needed.
+Sets are compared by one key, in this order: how many victims could come straight back, since their
+queue owns what they used and others borrow it; whether any is of the preemptor's own queue; with
+fair sharing, how little the least guilty queue exceeds its share; the priorities of the set, the
+highest first; the work lost; the number of victims. Victims of the lowest priority in the fleet are
+left out of the priorities: between these the work lost decides, not how many there are.
+
+Who could come straight back depends on the whole set, and is known only once it is tried; a bound
+on it, and the rest of the key, are known for each candidate. So the search goes through sets in
+order of a lower bound of their key, and stops when no set that is left can be better. With up to
+twelve candidates the best set is always found. With more, only the candidates with the best keys
+take part, as many as are needed. A limited number of sets is tried, then a set is built greedily,
+by quota and room freed per work lost, and reduced until every member is needed.
 
 A set is sufficient if the quota fits and, where nodes are scarce, a packing exists. It is legal if
 the rules hold for exactly this set. Every member must be needed for the set to be sufficient: no
@@ -15,17 +21,20 @@ what it made legal, and so on for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
 from fairway.core.preemption.freed_bounds import Ground
-from fairway.core.preemption.holders import Holder, free_nodes
-from fairway.core.preemption.rules import PreemptionCase
+from fairway.core.preemption.holders import Foot, Holder, free_nodes
+from fairway.core.preemption.rules import Judged, PreemptionCase
+from fairway.core.quota.shares import Share
 
 if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound
@@ -35,15 +44,33 @@ _LOOKS: Final = 120  # sets tried among more candidates, before one is built gre
 _REPAIRS: Final = 4  # attempts to build a set greedily: the result may be illegal
 
 Chosen = tuple[int, ...]
+Guilt = tuple[int, int]  # of a queue, by its share: less is guiltier
+
+GUILTIEST: Final[Guilt] = (-1, 0)
+
+
+class Harm(NamedTuple):
+    """The key by which sets of victims are compared: less is better."""
+
+    come_back: int = 0  # victims that could reclaim elsewhere at once what they used
+    has_own: bool = False  # whether any victim is of the preemptor's own queue
+    guilt: Guilt = GUILTIEST  # of the least guilty queue
+    priorities: tuple[int, ...] = ()  # above the lowest in the fleet, the highest first
+    loss: int = 0
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A set of victims that is sufficient and legal, the least work lost first."""
+    """A set of victims that is sufficient and legal."""
 
     victims: tuple[Holder, ...]
     codes: tuple[Code, ...]
     packed: pack.Packed | None
+    harm: Harm
+
+
+NOBODY: Final = Found(victims=(), codes=(), packed=None, harm=Harm())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +80,26 @@ class Nodes:
     cluster: str
     wants: Sequence[pack.Want]
     domain: str
-    ground: Ground
+    feet: Mapping[str, Foot]  # of the candidates, by key
+
+
+class _Rank(NamedTuple):
+    """What is known of the harm of one candidate, whatever else is preempted."""
+
+    comes_back: bool
+    is_own: bool
+    guilt: Guilt
+    priority: int
+    loss: int
+    key: str
+
+
+def _above(lowest: int, priorities: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted((each for each in priorities if each > lowest), reverse=True))
+
+
+def _guilt(share: Share) -> Guilt:
+    return (int(not share.is_infinite), -share.scaled)
 
 
 class Search:
@@ -66,108 +112,171 @@ class Search:
         candidates: Sequence[Holder],
         missing: Mapping[FlavorResource, int],
         nodes: Nodes | None,
+        *,
+        may_borrow: bool,
     ) -> None:
         self._planning = planning
         self._case = case
-        self._candidates = candidates  # by (loss, key)
-        self._losses = [candidate.loss for candidate in candidates]
+        self._may_borrow = may_borrow
+        self._lowest = planning.snapshot.lowest_priority
+        ranks = self._ranks(candidates)
+        order = sorted(range(len(candidates)), key=ranks.__getitem__)
+        self._candidates = [candidates[number] for number in order]
+        self._ranked = [ranks[number] for number in order]
+        self._losses = [rank.loss for rank in self._ranked]
         self._nodes = nodes
+        self._ground: Ground | None = None
+        if nodes is not None:
+            room = planning.ledger.rooms[nodes.cluster]
+            feet = [nodes.feet[candidate.key] for candidate in self._candidates]
+            self._ground = Ground(room, nodes.wants, feet)
         self._missing = list(missing.values())
-        self._illegal: list[frozenset[int]] = []  # sufficient, but illegal; so is any superset
+        self._sufficient: list[frozenset[int]] = []  # no superset needs all its members
         self._gives = [
-            [candidate.usage.get(pair, 0) for pair in missing] for candidate in candidates
+            [candidate.usage.get(pair, 0) for pair in missing] for candidate in self._candidates
         ]
+
+    def _ranks(self, candidates: Sequence[Holder]) -> list[_Rank]:
+        case, queues = self._case, frozenset(candidate.queue for candidate in candidates)
+        guilts = {candidate.queue: _guilt(case.share_of(candidate)) for candidate in candidates}
+        with self._planning.ledger.trial():
+            self._planning.ledger.charge(case.workload.queue, case.usage)
+            return [
+                _Rank(
+                    comes_back=case.comes_back(candidate, adds=False, besides=queues),
+                    is_own=(is_own := candidate.queue == case.workload.queue),
+                    guilt=GUILTIEST if is_own else guilts[candidate.queue],
+                    priority=candidate.workload.priority,
+                    loss=candidate.loss,
+                    key=candidate.key,
+                )
+                for candidate in candidates
+            ]
 
     def best(self) -> Found | None:
         """The least harmful set; None if no set is sufficient and legal."""
         everybody = tuple(range(len(self._candidates)))
-        priorities = [candidate.workload.priority for candidate in self._candidates]
-        for level in sorted(set(priorities)):
-            allowed = tuple(number for number in everybody if priorities[number] <= level)
-            if not self._may_do(allowed) or not self._is_enough(allowed):
-                continue
-            needed = frozenset(number for number in allowed if priorities[number] == level)
-            match = self._least(allowed, needed)
+        if not everybody or not self._may_do(everybody) or not self._is_enough(everybody):
+            return None
+        if len(everybody) <= EXACT:
+            return self._least(everybody)
+        for allowed in self._levels():
+            match = self._least(allowed)
+            if match is None and len(allowed) > EXACT:
+                match = self._put_together(allowed)
             if match is not None:
                 return match
         return None
 
-    def _least(self, allowed: Chosen, needed: frozenset[int]) -> Found | None:
+    def _levels(self) -> Iterator[Chosen]:
+        """The candidates with the best ranks: the fewest that are enough, then ever more."""
+        ranked = self._ranked
+        ends = [
+            at
+            for at in range(1, len(ranked) + 1)
+            if at == len(ranked) or ranked[at][:4] != ranked[at - 1][:4]
+        ]
+
+        def is_enough(end: int) -> bool:
+            allowed = tuple(range(end))
+            return self._may_do(allowed) and self._is_enough(allowed)
+
+        for end in ends[bisect_left(ends, True, key=is_enough) :]:
+            yield tuple(range(end))
+
+    def _least(self, allowed: Chosen) -> Found | None:
+        """The best set of some candidates; of many, the best of those that are tried."""
         looks = None if len(allowed) <= EXACT else _LOOKS
-        for chosen in self._by_loss(allowed, looks):
-            if not needed.isdisjoint(chosen):
-                match = self._try(chosen)
-                if match is not None:
-                    return match
-        return None if looks is None else self._put_together(allowed)
-
-    # In order of work lost.
-
-    def _by_loss(self, allowed: Chosen, looks: int | None) -> Iterator[Chosen]:
-        """Sets that may be sufficient, the least work lost first, then the smallest."""
-        rest = self._rest_of(allowed)
-        heap: list[tuple[int, int, Chosen]] = [(self._losses[allowed[0]], 1, (0,))]
-        while heap and looks != 0:
-            lost, number, places = heappop(heap)
+        best: Found | None = None
+        for bound, chosen in self._by_bound(allowed):
+            if looks == 0 or (best is not None and bound >= best.harm):
+                break
             looks = None if looks is None else looks - 1
-            chosen = tuple(allowed[place] for place in places)
-            last = places[-1]
-            if not self._gives_enough(chosen[:-1], rest[last]):
-                continue  # not sufficient, whatever joins or replaces the last one
             if self._may_do(chosen):
-                yield chosen
-            elif self._nodes and not self._nodes.ground.allows((*chosen[:-1], *allowed[last:])):
-                continue
-            if last + 1 < len(allowed):
-                more = self._losses[allowed[last + 1]]
-                heappush(heap, (lost + more, number + 1, (*places, last + 1)))
-                instead = lost - self._losses[allowed[last]] + more
-                heappush(heap, (instead, number, (*places[:-1], last + 1)))
+                match = self._try(chosen)
+                if match is not None and (best is None or match.harm < best.harm):
+                    best = match
+        return best
 
-    def _rest_of(self, allowed: Chosen) -> list[list[int]]:
-        """What all candidates from each position on release together."""
-        rest = [[0] * len(self._missing)]
-        for number in reversed(allowed):
-            rest.append([a + b for a, b in zip(rest[-1], self._gives[number], strict=True)])
-        rest.reverse()
-        return rest
+    # In order of a lower bound of the key.
+
+    def _by_bound(self, allowed: Chosen) -> Iterator[tuple[Harm, Chosen]]:
+        """Sets that may be sufficient, each with a bound: no set that follows is below it."""
+        bounds = _Bounds(self._ranked[: len(allowed)], self._gives, self._missing, self._lowest)
+        heap: list[tuple[Harm, Chosen]] = []
+
+        def push(kept: Chosen, start: int) -> None:
+            """The sets with all of `kept` and at least one candidate from `start` on."""
+            if start < len(allowed):
+                bound = bounds.of(kept, start)
+                if bound is not None and self._has_ground((*kept, *allowed[start:])):
+                    heappush(heap, (bound, (*kept, start)))
+
+        push((), 0)
+        while heap:
+            bound, chosen = heappop(heap)
+            yield bound, chosen
+            last = chosen[-1]
+            push(chosen[:-1], last + 1)
+            if not self._is_more_than_enough(chosen):
+                push(chosen, last + 1)
+
+    def _is_more_than_enough(self, chosen: Chosen) -> bool:
+        return any(some.issubset(chosen) for some in self._sufficient)
 
     # Bounds.
 
-    def _gives_enough(self, chosen: Chosen, more: Sequence[int] | None = None) -> bool:
+    def _gives_enough(self, chosen: Chosen) -> bool:
         """Whether quota may be enough: the amounts released cover the amounts missing."""
-        for place, missing in enumerate(self._missing):
-            given = more[place] if more is not None else 0
-            for number in chosen:
-                given += self._gives[number][place]
-            if given < missing:
-                return False
-        return True
+        return all(
+            sum(self._gives[number][place] for number in chosen) >= missing
+            for place, missing in enumerate(self._missing)
+        )
+
+    def _has_ground(self, chosen: Chosen) -> bool:
+        return self._ground is None or self._ground.allows(chosen)
 
     def _may_do(self, chosen: Chosen) -> bool:
-        return self._gives_enough(chosen) and (
-            self._nodes is None or self._nodes.ground.allows(chosen)
-        )
+        return self._gives_enough(chosen) and self._has_ground(chosen)
 
     # Trials.
 
     def _try(self, chosen: Chosen) -> Found | None:
-        """The set, if it is sufficient and legal; a sufficient but illegal set is remembered."""
-        if any(item.issubset(chosen) for item in self._illegal):
+        """The set, if it is sufficient and legal, and every member is needed."""
+        if self._is_more_than_enough(chosen):
             return None
-        codes = self._judge(chosen)
-        if codes is None:
+        verdicts = self._judge(chosen)
+        if verdicts is None:
             return None
         packed = None
         if self._nodes is not None:
             packed = self._pack(chosen)
             if packed is None:
                 return None
-        if not codes:
-            self._illegal.append(frozenset(chosen))
+        self._sufficient.append(frozenset(chosen))
+        if not verdicts or not self._needs_all(chosen):
             return None
-        victims = tuple(self._candidates[number] for number in chosen)
-        return Found(victims=victims, codes=tuple(codes), packed=packed)
+        return Found(
+            victims=tuple(self._candidates[number] for number in chosen),
+            codes=tuple(verdict.code for verdict in verdicts),
+            packed=packed,
+            harm=self._harm(chosen, verdicts),
+        )
+
+    def _needs_all(self, chosen: Chosen) -> bool:
+        fewer = (tuple(other for other in chosen if other != number) for number in chosen)
+        return not any(some and self._may_do(some) and self._is_enough(some) for some in fewer)
+
+    def _harm(self, chosen: Chosen, verdicts: Sequence[Judged]) -> Harm:
+        ranks = [self._ranked[number] for number in chosen]
+        return Harm(
+            come_back=sum(verdict.comes_back for verdict in verdicts),
+            has_own=any(rank.is_own for rank in ranks),
+            guilt=max(rank.guilt for rank in ranks),
+            priorities=_above(self._lowest, [rank.priority for rank in ranks]),
+            loss=sum(rank.loss for rank in ranks),
+            number=len(chosen),
+        )
 
     def _is_enough(self, chosen: Chosen) -> bool:
         """Whether the preemptor fits when these candidates are gone, legal or not."""
@@ -177,7 +286,7 @@ class Search:
                 return False
         return self._nodes is None or self._pack(chosen) is not None
 
-    def _judge(self, chosen: Chosen) -> list[Code] | None:
+    def _judge(self, chosen: Chosen) -> list[Judged] | None:
         """Why each may be preempted; empty if one may not, None if quota does not fit."""
         with self._planning.ledger.trial():
             self._release(chosen)
@@ -187,10 +296,10 @@ class Search:
             return self._case.judge([self._candidates[number] for number in chosen]) or []
 
     def _fits(self) -> bool:
-        tree, workload = self._planning.ledger.tree, self._case.workload
-        if not tree.fits(workload.queue, self._case.usage):
+        tree, queue = self._planning.ledger.tree, self._case.workload.queue
+        if not tree.fits(queue, self._case.usage):
             return False
-        return workload.preemptible or not tree.borrow_level(workload.queue, self._case.usage)
+        return self._may_borrow or not tree.borrow_level(queue, self._case.usage)
 
     def _release(self, chosen: Chosen) -> None:
         by_queue: dict[str, dict[FlavorResource, int]] = {}
@@ -203,12 +312,8 @@ class Search:
             self._planning.ledger.release(queue, usage)
 
     def _settle(self) -> None:
-        """Brings the ledger to its final state: the preemptor charged, all releases finished.
-
-        A queue that borrows only because of usage that is being released has nothing to give back.
-        """
+        """Brings the ledger to its final state: the preemptor charged."""
         self._planning.ledger.charge(self._case.workload.queue, self._case.usage)
-        self._planning.snapshot.rebates.let_go(self._planning.ledger)
 
     def _pack(self, chosen: Chosen) -> pack.Packed | None:
         nodes, planning = self._nodes, self._planning
@@ -281,9 +386,9 @@ class Search:
     def _by_worth(self, allowed: Chosen) -> list[Chosen]:
         """Candidates, alone or by node, in the order in which they are gathered."""
         alone = sorted(allowed, key=lambda number: (-self._worth(number), number))
-        if self._nodes is None:
+        if self._ground is None:
             return [(number,) for number in alone]
-        bundles = self._nodes.ground.bundles(allowed, self._losses)
+        bundles = self._ground.bundles(allowed, self._losses)
         needs_quota = [(number,) for number in alone if self._missing]
         return [*bundles, *needs_quota, *((number,) for number in alone)]
 
@@ -295,15 +400,7 @@ class Search:
 
     def _reduce(self, chosen: Chosen) -> Chosen:
         """The set without candidates that are not needed; the most harmful are dropped first."""
-        order = sorted(
-            chosen,
-            key=lambda number: (
-                self._candidates[number].workload.priority,
-                self._losses[number],
-                number,
-            ),
-            reverse=True,
-        )
+        order = sorted(chosen, reverse=True)
         if self._nodes is None:
             return self._keep_by_quota(chosen, order)
         size = max(1, len(order) // 2)
@@ -327,3 +424,64 @@ class Search:
                 number for number in chosen if not self._case.judge([self._candidates[number]])
             ]
         return tuple(illegal) or chosen[-1:]
+
+
+class _Bounds:
+    """Lower bounds of the harm of sets, from what is known of each candidate.
+
+    Candidates are in order of rank. A set that has all of `kept` and something from `start` on is
+    sufficient only if it has so many candidates more, and among them one that is not before the
+    first place at which everything from `start` on adds up to what is missing.
+    """
+
+    def __init__(
+        self,
+        ranked: Sequence[_Rank],
+        gives: Sequence[Sequence[int]],
+        missing: Sequence[int],
+        lowest: int,
+    ) -> None:
+        self._ranked = ranked
+        self._lowest = lowest
+        self._gives = gives
+        self._missing = missing
+        columns = [[row[place] for row in gives[: len(ranked)]] for place in range(len(missing))]
+        self._sums = [[0, *accumulate(column)] for column in columns]
+        self._most = [_from_the_end(column, max) for column in columns]
+        fields = list(zip(*ranked, strict=True))[:5]
+        self._least = [_from_the_end(field, min) for field in fields]
+
+    def of(self, kept: Chosen, start: int) -> Harm | None:
+        """A bound on all such sets; None if none of them is sufficient."""
+        more, late = 1, start
+        for place, missing in enumerate(self._missing):
+            short = missing - sum(self._gives[number][place] for number in kept)
+            if short <= 0:
+                continue
+            sums = self._sums[place]
+            if sums[-1] - sums[start] < short:
+                return None
+            more = max(more, -(-short // self._most[place][start]))
+            late = max(late, bisect_left(sums, sums[start] + short) - 1)
+        return self._bound(kept, start, late, more - 1)
+
+    def _bound(self, kept: Chosen, start: int, late: int, more: int) -> Harm:
+        """With one candidate from `late` on, and `more` from `start` on."""
+        ranks = [self._ranked[number] for number in kept]
+        backs, owns, guilts, priorities, losses = self._least
+        return Harm(
+            come_back=sum(r.comes_back for r in ranks) + backs[late] + more * backs[start],
+            has_own=any(r.is_own for r in ranks) or owns[late],
+            guilt=max([guilts[late], *(r.guilt for r in ranks)]),
+            priorities=_above(
+                self._lowest,
+                [priorities[late], *[priorities[start]] * more, *(r.priority for r in ranks)],
+            ),
+            loss=sum(r.loss for r in ranks) + losses[late] + more * losses[start],
+            number=len(kept) + 1 + more,
+        )
+
+
+def _from_the_end(values: Sequence[Any], better: Callable[..., Any]) -> list[Any]:
+    """The least, or the most, of all values from each place on."""
+    return list(accumulate(reversed(values), better))[::-1]

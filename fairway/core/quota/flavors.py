@@ -1,8 +1,9 @@
 """The flavors that a queue offers a workload, in the order to try them.
 
 A resource group of a queue lists flavors; all resources of the group come from one of them. So a
-form of a workload has a list of assignments: one flavor for each group and pod set. They are tried
-in the queue's order. All pod sets get the same flavor where one suits them all.
+form of a workload has a list of assignments: one flavor for each group and pod set. Those with one
+flavor for all pod sets come first, then those in which pod sets differ; both in the queue's order.
+Pod sets that say that they belong together always have the same flavors.
 
 A queue without groups of its own uses those of the nearest ancestor that has some. A resource that
 no group covers has no flavor and no quota.
@@ -97,7 +98,10 @@ def assignments(
     """The first `ASSIGNMENTS_MAX` assignments that suit a form, in the order to try them."""
     wanted = [(group, _askers(group, form)) for group in groups]
     wanted = [(group, askers) for group, askers in wanted if askers]
-    choices = [list(_choices(group, askers, form, flavors)) for group, askers in wanted]
+    choices = [
+        list(islice(_choices(group, askers, form, flavors), ASSIGNMENTS_MAX))
+        for group, askers in wanted
+    ]
     counts, shapes = _needs(form)
     result = []
     for combination in islice(product(*choices), ASSIGNMENTS_MAX):
@@ -128,22 +132,24 @@ def _askers(group: ResourceGroup, form: Form) -> list[PodSet]:
 def _choices(
     group: ResourceGroup, askers: list[PodSet], form: Form, flavors: Mapping[str, Flavor]
 ) -> Iterator[Mapping[str, str]]:
-    """Flavors for the pod sets of one group: one for all; mixed only where none suits all."""
+    """Flavors for the pod sets of one group: one for all, then different ones."""
     allowed = [
         name
         for name in group.flavors
         if name in flavors and (not form.flavors or name in form.flavors)
     ]
-    suited = {
-        asker.name: [name for name in allowed if not misfit(asker.shape, flavors[name])]
-        for asker in askers
-    }
-    shared = [name for name in allowed if all(name in suited[asker.name] for asker in askers)]
-    for name in shared:
-        yield {asker.name: name for asker in askers}
-    if not shared:
-        for mixed in product(*(suited[asker.name] for asker in askers)):
-            yield {asker.name: name for asker, name in zip(askers, mixed, strict=True)}
+    # Pod sets without a group are by themselves.
+    units = [asker.group or f" {asker.name}" for asker in askers]
+    suited = dict.fromkeys(units, allowed)
+    for asker, unit in zip(askers, units, strict=True):
+        suited[unit] = [name for name in suited[unit] if not misfit(asker.shape, flavors[name])]
+    for name in allowed:
+        if all(name in names for names in suited.values()):
+            yield {asker.name: name for asker in askers}
+    for mixed in product(*suited.values()):
+        if len(set(mixed)) > 1:
+            flavor_of = dict(zip(suited, mixed, strict=True))
+            yield {asker.name: flavor_of[unit] for asker, unit in zip(askers, units, strict=True)}
 
 
 def misfit(shape: Shape, flavor: Flavor) -> str:

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from fairway.core.model import Request, Workload
 from fairway.core.nodes import Amounts, Packing, Room
-from fairway.core.occupancy import requests_of
 from fairway.core.packing import pack
 from fairway.core.reservations.run_ends import NEVER, end_of
+from fairway.core.seats import requests_of
 
 if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound

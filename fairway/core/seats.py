@@ -1,0 +1,67 @@
+"""Seats: the placements of workloads in a cluster, and those that are about to leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fairway.core.model import Placed, Request, Workload
+from fairway.core.nodes import Packing
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Seat:
+    """One placement of a workload in the cluster."""
+
+    key: str
+    placed: Placed
+    decided: tuple[float, str, int]
+    leaves: bool = False  # it is being stopped: what it holds is about to be free
+    assumed: Packing = field(default_factory=dict)  # where its unseen pods are assumed to be
+
+    @property
+    def turn(self) -> tuple[bool, tuple[float, str, int]]:
+        """Its place in the order of packing."""
+        return (not is_tied(self.placed), self.decided)
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether some of its pods have not been seen on a node."""
+        return any(
+            pods.count > sum(self.placed.bound.get(pods.name, {}).values())
+            for pods in self.placed.pods
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Departure:
+    """Pods that are being stopped, and the nodes that they were seen on or assumed on."""
+
+    key: str
+    packing: Packing
+    requests: Mapping[str, Request]
+
+
+def seats_of(workload: Workload) -> dict[str, list[Seat]]:
+    """The placements of a workload, by cluster: held ones, then those being stopped."""
+    held = workload.held
+    decided_at = held.decided_at if held else 0.0
+    seats: dict[str, list[Seat]] = {}
+    holds = held.placed if held else ()
+    for number, hold in enumerate((*holds, *workload.releasing)):
+        seat = Seat(
+            key=workload.key,
+            placed=hold,
+            decided=(decided_at, workload.key, number),
+            leaves=number >= len(holds),
+        )
+        seats.setdefault(hold.cluster, []).append(seat)
+    return seats
+
+
+def is_tied(placed: Placed) -> bool:
+    return any(pods.domains for pods in placed.pods)
+
+
+def requests_of(placed: Placed) -> dict[str, Request]:
+    return {pods.name: pods.shape.requests for pods in placed.pods}

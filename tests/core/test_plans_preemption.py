@@ -1,0 +1,281 @@
+"""Tables of small fleets in which somebody must yield: a rule as a sentence, and the plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairway.clock import timestamp
+from tests.builders import (
+    NOW,
+    Plain,
+    cluster,
+    flavor,
+    fleet,
+    leaving,
+    plan_of,
+    queue,
+    told,
+    workload,
+)
+
+A100 = flavor("a100")
+LOWER = {"withinQueue": "LowerPriority"}
+RECLAIMS = {"withinQueue": "LowerPriority", "reclaim": "Any"}
+
+
+def runs(name: str, in_queue: str = "q", count: int = 8, **more: Any) -> Plain:
+    return workload(name, in_queue, count=count, running="east", **more)
+
+
+def urgent(count: int, in_queue: str = "q", **more: Any) -> Plain:
+    return workload("urgent", in_queue, count=count, priority=9, **more)
+
+
+_STOPPING = [leaving(runs("stopping")), runs("low")]
+
+LEAVING = {
+    "quota that is on its way out is waited for, and nobody yields": (
+        [queue("q", 16, preemption=LOWER), cluster("east", 32), *_STOPPING, urgent(4)],
+        ["urgent starts in east:4@h100 after stopping", "stopping waits: StillEnding"],
+    ),
+    "nodes that are on their way out are waited for, and nobody yields": (
+        [queue("q", 64, preemption=LOWER), cluster("east", 8, 8), *_STOPPING, urgent(4)],
+        ["urgent starts in east:4@h100 after stopping", "stopping waits: StillEnding"],
+    ),
+    "two share what is on its way out": (
+        [queue("q", 16, preemption=LOWER), cluster("east", 8, 8), *_STOPPING,
+         urgent(4, waited=90), workload("next", "q", count=4, priority=9)],
+        ["urgent starts in east:4@h100 after stopping", "next starts in east:4@h100 after stopping",
+         "stopping waits: StillEnding"],
+    ),
+    "only what that does not cover is taken from others": (
+        [queue("q", 16, preemption=LOWER), cluster("east", 8, 4, 4), leaving(runs("stopping")),
+         runs("low-1", count=4), runs("low-2", count=4, since=60), urgent(12)],
+        ["low-2 yields to urgent", "urgent starts in east:12@h100 after low-2, stopping",
+         "stopping waits: StillEnding"],
+    ),
+    "a service that leaves in part is waited for": (
+        [queue("q", 16, preemption=LOWER), cluster("east", 8, 8),
+         leaving(workload("web", "q", mode="Divided", replicas=8, running="east")),
+         runs("low"), urgent(8)],
+        ["urgent starts in east:8@h100 after web", "web waits: StillEnding"],
+    ),
+    "a queue that may not preempt waits until they are gone": (
+        [queue("q", 16), cluster("east", 8, 8), *_STOPPING, urgent(4)],
+        ["stopping waits: StillEnding", "urgent waits: QuotaExceeded, NoVictims"],
+    ),
+    "what leaves a cluster that does not answer is not counted on": (
+        [queue("q", 16, preemption=LOWER), cluster("east", 8, 8),
+         {**cluster("west", 8), "status": {"phase": "Lost"}},
+         leaving(workload("stopping", "q", count=8, running="west")), runs("low"), urgent(8)],
+        ["low yields to urgent", "urgent starts in east:8@h100 after low",
+         "stopping waits: StillEnding"],
+    ),
+}  # fmt: skip
+
+
+def two_flavors(fungibility: Plain | None = None, **more: Any) -> list[Plain]:
+    spec = {"fungibility": fungibility} if fungibility else {}
+    quotas = {"h100": 8, "a100": 8}
+    return [A100, queue("q", quotas=quotas, preemption=LOWER, **spec, **more),
+            cluster("east", 8), cluster("west", 8, model="a100")]  # fmt: skip
+
+
+def on_a100(name: str, in_queue: str = "q", **more: Any) -> Plain:
+    return workload(name, in_queue, count=8, running="west", on="a100", **more)
+
+
+_STOPS = {"whenCanPreempt": "MayStopSearch"}
+_RATHER_PREEMPTS = {
+    "whenCanBorrow": "TryNextFlavor", "preference": "PreemptionOverBorrowing",
+}  # fmt: skip
+_LENDER = [
+    A100, queue("root"),
+    queue("lends", quotas={"h100": 8, "a100": 8}, parent="root"),
+    cluster("east", 8, 8), cluster("west", 8, 8, model="a100"),
+]  # fmt: skip
+
+
+def own_eight(**fungibility: str) -> Plain:
+    """A queue with eight H100 of its own, and none of the other flavor."""
+    return queue("q", quotas={"h100": 8, "a100": 0}, parent="root", preemption=LOWER,
+                 fungibility=fungibility)  # fmt: skip
+
+
+FLAVORS = {
+    "the lower priority yields, though it is on the second flavor": (
+        [*two_flavors(), runs("fifty", priority=50), on_a100("minus-five", priority=-5),
+         workload("new", "q", count=8, priority=99)],
+        ["minus-five yields to new", "new starts in west:8@a100 after minus-five"],
+    ),
+    "a queue that may stop its search takes the first flavor that works": (
+        [*two_flavors(_STOPS), runs("fifty", priority=50), on_a100("minus-five", priority=-5),
+         workload("new", "q", count=8, priority=99)],
+        ["fifty yields to new", "new starts in east:8@h100 after fifty"],
+    ),
+    "the older name of that means the same": (
+        [*two_flavors({"whenCanPreempt": "Preempt"}), runs("fifty", priority=50),
+         on_a100("minus-five", priority=-5), workload("new", "q", count=8, priority=99)],
+        ["fifty yields to new", "new starts in east:8@h100 after fifty"],
+    ),
+    "on the first flavor too, of equal priorities the one that lost least yields": (
+        [*two_flavors(), runs("long", since=7200), on_a100("short", since=60), urgent(8)],
+        ["short yields to urgent", "urgent starts in west:8@a100 after short"],
+    ),
+    "idle capacity of any flavor comes before victims": (
+        [*two_flavors(_STOPS), runs("low"), urgent(8)],
+        ["urgent starts in west:8@a100"],
+    ),
+    "reclaiming comes before preempting one's own, whatever the priorities": (
+        [A100, queue("root"), queue("q", quotas={"h100": 8, "a100": 8}, parent="root",
+                                    preemption=RECLAIMS),
+         queue("guest", quotas={"h100": 0, "a100": 0}, parent="root"), cluster("east", 8),
+         cluster("west", 8, model="a100"), runs("own", priority=-5),
+         on_a100("borrower", "guest", priority=50), urgent(8)],
+        ["borrower yields to urgent", "urgent starts in west:8@a100 after borrower"],
+    ),
+    "by default a queue borrows rather than preempt": (
+        [*_LENDER, own_eight(), runs("low"), urgent(8)],
+        ["urgent starts in east:8@h100"],
+    ),
+    "a queue may rather preempt than borrow": (
+        [*_LENDER, own_eight(**_RATHER_PREEMPTS), runs("low"), urgent(8)],
+        ["low yields to urgent", "urgent starts in east:8@h100 after low"],
+    ),
+    "and borrows where there is nobody to preempt": (
+        [*_LENDER, own_eight(**_RATHER_PREEMPTS), runs("equal", priority=9), urgent(8)],
+        ["urgent starts in east:8@h100"],
+    ),
+    "a service that would rather preempt than borrow does so too": (
+        [*_LENDER, own_eight(**_RATHER_PREEMPTS), runs("low"),
+         workload("web", "q", mode="Divided", replicas=8, priority=9)],
+        ["low yields to web", "web starts in east:8@h100 after low"],
+    ),
+    "where there is no cluster, quota is compared in the same way": (
+        [A100, queue("q", quotas={"h100": 8, "a100": 8}, preemption=LOWER),
+         workload("fifty", "q", count=8, running="gone", priority=50),
+         workload("minus-five", "q", count=8, running="gone", on="a100", priority=-5),
+         workload("new", "q", count=8, priority=99)],
+        ["minus-five yields to new", "new starts in nowhere:8@a100 after minus-five"],
+    ),
+}  # fmt: skip
+
+_GUESTS = [
+    queue("root"), queue("q", 8, parent="root", preemption=RECLAIMS),
+    queue("guest", 0, parent="root"), queue("other", 0, parent="root"),
+]  # fmt: skip
+_PEERS = [
+    queue("root"), queue("q", 16, parent="root", preemption=RECLAIMS),
+    queue("guest", 0, parent="root"),
+]  # fmt: skip
+
+KEY = {
+    "who borrows yields before a workload of the same queue, whatever the priorities": (
+        [*_GUESTS, cluster("east", 8), runs("own", count=4, priority=-5),
+         runs("borrower", "guest", count=4, priority=5), urgent(4)],
+        ["borrower yields to urgent", "urgent starts in east:4@h100 after borrower"],
+    ),
+    "with fair share the queue furthest above its share yields": (
+        [*_GUESTS, cluster("east", 8), runs("much", "guest", count=4, priority=5),
+         runs("more", "guest", count=2, priority=5),
+         workload("little", "other", count=2, running="east"), urgent(2)],
+        ["more yields to urgent", "urgent starts in east:2@h100 after more"],
+    ),
+    "without it the lowest priority does": (
+        [fleet(fairShare={"enabled": False}), *_GUESTS, cluster("east", 8),
+         runs("much", "guest", count=4, priority=5), runs("more", "guest", count=2, priority=5),
+         workload("little", "other", count=2, running="east"), urgent(2)],
+        ["little yields to urgent", "urgent starts in east:2@h100 after little"],
+    ),
+    "nobody goes who could come straight back, if another can go": (
+        [*_PEERS, cluster("east", 8), cluster("west", 8),
+         runs("own", priority=-5), workload("guest", "guest", count=8, running="west", priority=5),
+         urgent(8)],
+        ["guest yields to urgent", "urgent starts in west:8@h100 after guest"],
+    ),
+    "of two sets with one high priority each, the one with lower others goes": (
+        [queue("q", 7, preemption=LOWER), queue("z", 8), cluster("east", 8),
+         runs("base", "z", count=1, priority=-9), runs("high-1", count=3, priority=5, since=60),
+         runs("high-2", count=2, priority=5, since=60),
+         runs("low-1", count=1, priority=1), runs("low-2", count=1, priority=1), urgent(5)],
+        ["low-1 yields to urgent", "low-2 yields to urgent", "high-1 yields to urgent",
+         "urgent starts in east:5@h100 after low-1, low-2, high-1"],
+    ),
+    "of the lowest priority, two that lost little go rather than one that lost much": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 8), runs("long", count=4, since=36000),
+         runs("short-1", count=2, since=60), runs("short-2", count=2, since=60), urgent(4)],
+        ["short-1 yields to urgent", "short-2 yields to urgent",
+         "urgent starts in east:4@h100 after short-1, short-2"],
+    ),
+}  # fmt: skip
+
+
+_ELASTIC = {"count": 8, "leastCount": 2, "priority": 9}
+
+ELASTIC = {
+    "a gang that may shrink preempts for as many pods as victims make room for": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 8), runs("low", count=4),
+         runs("equal", count=4, priority=9), workload("new", "q", **_ELASTIC)],
+        ["low yields to new", "new starts in east:4@h100 after low"],
+    ),
+    "also beside what is idle": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 8), runs("low", count=2),
+         runs("equal", count=4, priority=9), workload("new", "q", **_ELASTIC)],
+        ["low yields to new", "new starts in east:4@h100 after low"],
+    ),
+    "nobody yields if that brings no more pods than are idle": (
+        [queue("q", 6, preemption=LOWER), queue("z", 8), cluster("east", 8),
+         workload("low", "z", count=2, running="east"), workload("new", "q", **_ELASTIC)],
+        ["new starts in east:6@h100"],
+    ),
+    "nobody yields if not even the minimum fits then": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 8), runs("low", count=1),
+         runs("equal", count=7, priority=9), workload("new", "q", **_ELASTIC)],
+        ["new waits: QuotaExceeded, NoVictims"],
+    ),
+    "it is the same by quota alone": (
+        [queue("q", 8, preemption=LOWER), workload("low", "q", count=4, running="gone"),
+         workload("equal", "q", count=4, running="gone", priority=9),
+         workload("new", "q", **_ELASTIC)],
+        ["low yields to new", "new starts in nowhere:4@h100 after low"],
+    ),
+}  # fmt: skip
+
+# A queue below a department that owns what it uses.
+_DEPARTMENT = [
+    queue("root"), queue("dept", 8, parent="root"),
+    queue("q", 0, parent="dept", preemption={"reclaim": "Any"}),
+    queue("other", 8, parent="root"), fleet(fairShare={"enabled": False}), cluster("east", 16),
+]  # fmt: skip
+
+
+def preempted(made: Plain) -> Plain:
+    """A workload whose last attempt ended by preemption."""
+    end = {"attempt": 1, "endedAt": timestamp(NOW - 60), "preemptedBy": {"uid": "x"}}
+    made["status"] = {"phase": "Waiting", "history": [end]}
+    return made
+
+
+HUMBLE = {
+    "one that was preempted takes back what a queue above it owns": (
+        [*_DEPARTMENT, runs("guest", "other", count=16),
+         preempted(workload("back", "q", count=8))],
+        ["guest yields to back", "back starts in east:8@h100 after guest"],
+    ),
+    "and nothing beyond that from its equals": (
+        [*_DEPARTMENT, runs("mine", "q", count=4), runs("guest", "other", count=12),
+         preempted(workload("back", "q", count=8))],
+        ["back waits: QuotaExceeded, NoVictims"],
+    ),
+}  # fmt: skip
+
+
+ALL = {**LEAVING, **FLAVORS, **KEY, **ELASTIC, **HUMBLE}
+
+
+@pytest.mark.parametrize("case", ALL)
+def test_preemption(case: str) -> None:
+    objects, expected = ALL[case]
+    assert told(plan_of(*objects)) == expected
