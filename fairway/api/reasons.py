@@ -54,6 +54,7 @@ class Code(StrEnum):
     DOES_NOT_FIT = "DoesNotFit"
     NO_DOMAIN = "NoDomain"
     RESERVED = "Reserved"
+    KEPT_FOR_OWNER = "KeptForOwner"
     NO_VICTIMS = "NoVictims"
     NO_POOL = "NoPool"
     OUT_OF_STOCK = "OutOfStock"
@@ -274,6 +275,9 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.SPREAD_UNMET: lambda r: f"it cannot be spread as its policy asks: {r.other}",
     Code.DOES_NOT_FIT: _does_not_fit,
     Code.NO_DOMAIN: lambda r: f"{r.cluster}: no {r.level} has room for {r.pod_set or 'all of it'}",
+    Code.KEPT_FOR_OWNER: lambda r: (
+        f"needs quota that queue {r.queue} owns and keeps for {r.other}, which waits for the rest"
+    ),
     Code.RESERVED: lambda r: (
         f"{r.cluster}: what is free is reserved for {r.other}"
         if r.cluster

@@ -43,6 +43,7 @@ class Cursor:
     blocked: Mapping[str, str] = field(default_factory=dict)  # strict queue -> its head
     only: frozenset[str] | None = None  # the workloads to look at; None: all that wait
     homeward: Homeward | None = None  # services away from home; None: nothing is remembered
+    kept: Mapping[str, str] = field(default_factory=dict)  # queue -> head for which quota is kept
     is_done: bool = False
 
     def wake(self, keys: Iterable[str]) -> Cursor:
@@ -52,6 +53,7 @@ class Cursor:
             blocked=self.blocked,
             only=frozenset(keys),
             homeward=self.homeward,
+            kept=self.kept,
         )
 
     def anew(self) -> Cursor:
@@ -133,6 +135,7 @@ class _Line:
     def tell(self, workload: Workload, verdict: Outcome) -> None:
         """Records an outcome, and offers the next workload of the queue."""
         self.seen.add(workload.key)
+        self.planning.kept_quota.settle(workload, is_started=verdict.is_decided)
         self.steps.extend(map(self._await_victims, verdict.steps))
         if verdict.is_decided:
             self.planning.reservations.drop(workload)
@@ -153,6 +156,8 @@ class _Line:
             self._wait(workload, reasons)
             if not verdict.is_decided:
                 self._set_aside(workload, reasons)
+                if reasons.has_code(Code.QUOTA_EXCEEDED):
+                    self._keep_quota(workload)
                 if self.planning.queue(workload).is_strict:
                     self.blocked[workload.queue] = workload.key
         self._offer_next(workload.queue)
@@ -178,6 +183,10 @@ class _Line:
             self.set_aside[likeness] = reasons
         self.planning.reservations.award(workload, reasons)
 
+    def _keep_quota(self, workload: Workload) -> None:
+        if self.planning.kept_quota.keep(workload):
+            self._tournament.refresh(workload.queue)
+
     def _set_aside_with(self, workload: Workload) -> Sequence[Reason] | None:
         likeness = workload.likeness
         reasons = self.set_aside.get(likeness)
@@ -202,6 +211,7 @@ def plan(
     """The plan for this moment, and where to continue. The snapshot is left unchanged."""
     planning = PlanningRound(snapshot)
     with planning.ledger.trial():
+        planning.kept_quota.remember(cursor.kept)
         line = _Line(planning, cursor)
         decisions = 0
         workload: Workload | None = None
@@ -234,6 +244,7 @@ def plan(
         blocked=line.blocked,
         only=cursor.only,
         homeward=homeward,
+        kept=planning.kept_quota.heads,
         is_done=is_done,
     )
     return result, cursor

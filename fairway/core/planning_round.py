@@ -34,6 +34,7 @@ from fairway.core.packing.pack import Want
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.quota.flavors import Assignment, assignments, groups_of
 from fairway.core.quota.limits import Full, total_of, without_place
+from fairway.core.reservations.kept_quota import KeptQuota
 from fairway.core.reservations.reservations import Reservations
 from fairway.core.snapshot import Snapshot
 
@@ -73,10 +74,12 @@ class PlanningRound:
         holders = [len(snapshot.holders[name]) for name in self.stock.position]
         self._holds = Holds(np.array(holders, dtype=np.int64))
         self.reservations = Reservations(self)
+        self.kept_quota = KeptQuota(self)
 
     def turn_to(self, workload: Workload) -> None:
         """Starts the decision on another workload."""
         self.leaving.turn_to(workload)
+        self.kept_quota.turn_to(workload)
         self.reservations.forget_asked()
 
     @property

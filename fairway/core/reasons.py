@@ -76,6 +76,15 @@ class Reasons(Sequence[Reason]):
         """Whether a reason was added by itself; unread reasons are not computed for this."""
         return any(isinstance(part, Reason) and part == reason for part in self._parts)
 
+    def has_code(self, code: Code) -> bool:
+        """Whether a reason with a code was added; unread reasons are not computed for this."""
+        return any(
+            part.code == code
+            if isinstance(part, Reason)
+            else isinstance(part, tuple) and any(reason.code == code for reason in part)
+            for part in self._parts
+        )
+
     # Reading.
 
     @property
@@ -144,6 +153,11 @@ def quota_reason(planning: PlanningRound, request: PlacementRequest) -> Reason |
         for pair in missing
         if usage[pair] > tree.potential_available(queue, pair)
     }
+    owner = None if never else planning.kept_quota.keeper(queue, usage)
+    if owner is not None:
+        return Reason(
+            code=Code.KEPT_FOR_OWNER, queue=owner.queue, flavor=request.flavor, other=owner.key
+        )
     return Reason(
         code=Code.QUOTA_TOO_SMALL if never else Code.QUOTA_EXCEEDED,
         queue=queue,

@@ -126,6 +126,7 @@ def facts_of(case: Case) -> Facts:
             shape=Shape(requests=pod.needs),
             count=pod.count,
             least=pod.count,
+            group="together",  # the oracle tries one choice of flavors for both
             topology=Topology(required="rack" if pod.in_one_rack else ""),
         )
         for number, pod in enumerate(case.pods)

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from fairway.clock import timestamp
+from fairway.core.cycle import plan
+from fairway.view.view import View
 from tests.builders import (
+    H100,
     NOW,
     Plain,
     cluster,
@@ -272,10 +275,58 @@ HUMBLE = {
 }  # fmt: skip
 
 
-ALL = {**LEAVING, **FLAVORS, **KEY, **ELASTIC, **HUMBLE}
+# The owner cannot reclaim what is borrowed now.
+_LENT = [
+    queue("root"), queue("owner", 8, parent="root"), queue("guest", 0, parent="root"),
+    cluster("east", 16), workload("old", "guest", count=4, running="east"),
+]  # fmt: skip
+_HEAD = workload("head", "owner", count=8, waited=600)
+
+OWNERS = {
+    "what is free of a queue's own quota is kept for its head": (
+        [*_LENT, _HEAD, workload("small", "guest", count=2)],
+        ["head waits: QuotaExceeded, NoVictims", "small waits: KeptForOwner, NoVictims"],
+    ),
+    "workloads of the same queue may use it": (
+        [*_LENT, _HEAD, workload("small", "owner", count=2)],
+        ["small starts in east:2@h100", "head waits: QuotaExceeded, NoVictims"],
+    ),
+    "nothing is kept for a head that needs more than its queue owns": (
+        [*_LENT, workload("head", "owner", count=9, waited=600),
+         workload("small", "guest", count=2)],
+        ["small starts in east:2@h100", "head waits: QuotaTooSmall, NoVictims"],
+    ),
+    "a queue that reclaims does so": (
+        [queue("root"), queue("owner", 8, parent="root", preemption={"reclaim": "Any"}),
+         queue("guest", 0, parent="root"), cluster("east", 16),
+         workload("old", "guest", count=4, running="east"), _HEAD,
+         workload("small", "guest", count=2)],
+        ["old yields to head", "head starts in east:8@h100 after old",
+         "small waits: QuotaExceeded, NoVictims"],
+    ),
+    "the quota of others is theirs to use": (
+        [*_LENT, queue("third", 4, parent="root"), runs("busy", "third", count=2), _HEAD,
+         workload("small", "third", count=2), workload("guest", "guest", count=1)],
+        ["small starts in east:2@h100", "guest waits: KeptForOwner, NoVictims",
+         "head waits: QuotaExceeded, NoVictims"],
+    ),
+}  # fmt: skip
+
+
+ALL = {**OWNERS, **LEAVING, **FLAVORS, **KEY, **ELASTIC, **HUMBLE}
 
 
 @pytest.mark.parametrize("case", ALL)
 def test_preemption(case: str) -> None:
     objects, expected = ALL[case]
     assert told(plan_of(*objects)) == expected
+
+
+def test_what_is_kept_for_an_owner_is_kept_from_those_who_come_later() -> None:
+    view = View()
+    for object_ in (H100, *_LENT, _HEAD):
+        view.put(object_)
+    _, cursor = plan(view.snapshot(NOW))
+    view.put(workload("small", "guest", count=2))
+    made, _ = plan(view.snapshot(NOW), cursor.wake(["team/small"]))
+    assert told(made) == ["small waits: KeptForOwner, NoVictims"]

@@ -154,6 +154,8 @@ class Planning:
         self._cursor = None if cursor.is_done else cursor
         if cursor.is_done:
             self._settled = cursor
+            reserved = (reservation.workload for reservation in result.reservations)
+            self._notice.blockers = {*cursor.kept.values(), *cursor.blocked.values(), *reserved}
         planned = self._plan(result, snapshot, is_whole=is_whole)
         self._view.assume(result)
         return planned

@@ -2,15 +2,15 @@
 
 A plan of all waiting workloads is expensive; one of only the new workloads is cheap. All are
 planned only if something was freed since the last such plan: a claim was released, a node came, a
-queue changed. New claims are the echo of our own decisions, and reports mostly say where pods were
-bound that were already charged.
+queue changed, a workload for which something was kept no longer waits. New claims are the echo of
+our own decisions, and reports mostly say where pods were bound that were already charged.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairway.api.claim import Placement
@@ -28,6 +28,7 @@ class Notice:
     def __init__(self) -> None:
         self.is_freed = True  # the first plan is of all workloads
         self.woken: set[str] = set()
+        self.blockers: Collection[str] = ()  # waiting workloads for which something is kept
         self._timers: list[tuple[float, str]] = []
         self._set: set[tuple[float, str]] = set()  # the timers that are set
 
@@ -74,7 +75,9 @@ class Notice:
         self.woken.clear()
 
     def _note_workload(self, key: str, before: Workload | None, after: Workload | None) -> None:
-        if charge(after) < charge(before):
+        if charge(after) < charge(before) or (
+            key in self.blockers and _asks(after) != _asks(before)
+        ):
             self.is_freed = True
         if after is None or after.status.phase in OVER:
             self.woken.discard(key)
@@ -87,6 +90,13 @@ class Notice:
         if (moment, key) not in self._set:
             self._set.add((moment, key))
             heapq.heappush(self._timers, (moment, key))
+
+
+def _asks(workload: Workload | None) -> object:
+    """What a workload still asks for; None: nothing."""
+    if workload is None or workload.status.phase in OVER:
+        return None
+    return workload.spec
 
 
 def charge(workload: Workload | None) -> int:
