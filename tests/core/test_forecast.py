@@ -9,7 +9,7 @@ import pytest
 from fairway.api.reasons import Code, Reason
 from fairway.core.cycle import plan
 from fairway.core.forecast.starts import Expected, first_starts, forecast, impossible
-from fairway.core.model import Form, Pool, Queue, Workload
+from fairway.core.model import Form, Policy, Pool, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.snapshot import Facts, Snapshot
 from tests.core.preemptions import FLAVOR, GPU, NOW, cluster, pods, queue, wants
@@ -244,7 +244,51 @@ NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
         "a cluster that the workload is pinned away from does not count",
         replace(asks("w", nodes=2), pinned_to="b"),
         facts_of([], clusters=[cluster("a", NODE, NODE), cluster("b", NODE)]),
-        Reason(code=Code.IMPOSSIBLE),
+        Reason(code=Code.PINNED, cluster="a", other="b"),
+    ),
+    (
+        "the fence of its queue keeps it from where it would fit",
+        asks("w", nodes=2),
+        facts_of(
+            [],
+            [replace(queue("q", 40, rules=NEVER), fence=frozenset({"b"}))],
+            [cluster("a", NODE, NODE), cluster("b", NODE)],
+        ),
+        Reason(code=Code.FENCED, cluster="a", queue="q"),
+    ),
+    (
+        "its policy does not select where it would fit",
+        replace(asks("w", nodes=2), policy="p"),
+        replace(
+            facts_of([], clusters=[cluster("a", NODE, NODE), cluster("b", NODE)]),
+            policies={"p": Policy(key="p", clusters=frozenset({"b"}))},
+        ),
+        Reason(code=Code.NOT_SELECTED, cluster="a"),
+    ),
+    (
+        "the ladder of its policy leaves out the pool that it needs",
+        replace(asks("w", gpus=8), policy="p"),
+        replace(
+            facts_of([], clusters=[replace(cluster("a", NODE), pools=(POOL,))]),
+            policies={"p": Policy(key="p", ladder=(("", "Idle"),))},
+        ),
+        Reason(code=Code.NOT_SELECTED, cluster="a"),
+    ),
+    (
+        "a gang that may be split needs no cluster that holds all of it",
+        replace(
+            wants("w", "q"),
+            clusters_max=2,
+            forms=(Form(pod_sets=(replace(pods(2, 4), member_size=1),)),),
+        ),
+        facts_of([], clusters=[cluster("a", NODE), cluster("b", NODE)]),
+        None,
+    ),
+    (
+        "no flavor of its queue suits it",
+        replace(wants("w", "q"), forms=(Form(flavors=("other",), pod_sets=(pods(1, 4),)),)),
+        facts_of([], clusters=[cluster("a", NODE)]),
+        Reason(code=Code.NO_FLAVOR, queue="q"),
     ),
 ]
 

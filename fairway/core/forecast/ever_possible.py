@@ -3,6 +3,9 @@
 A workload that does not fit here can never start, whatever ends, until the fleet, a queue or the
 workload is changed. Only lasting limits count. Closed clusters, taints, nodes that are not ready
 and stock-outs of elastic pools are temporary, so pools are assumed to have enough nodes.
+
+That must be so in every form, at the smallest size, and on every flavor. If it would fit somewhere
+but may not go there, the rule that keeps it away is named, not its size.
 """
 
 from __future__ import annotations
@@ -12,14 +15,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
+from fairway.core.clusters.candidates import ladder
 from fairway.core.model import Form, Workload
+from fairway.core.modes.gang_split import can_split, split
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.provisioning.pools import Provisioned, find_pool
-from fairway.core.reasons import quota_reason
+from fairway.core.reasons import quota_reason, refusal_reason
 from fairway.core.snapshot import Facts, Snapshot
 
 _NODES_ENOUGH = 1_000_000  # of a pool
@@ -45,7 +51,10 @@ def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
     lasting = replace(workload, avoids=(), held=None, releasing=())
     reasons: list[Reason] = []
     for form in _least(workload):
-        for option in planning.assignments(lasting, form):
+        options = planning.assignments(lasting, form)
+        if not options:
+            reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
+        for option in options:
             request = PlacementRequest(lasting, form, option)
             reason = quota_reason(planning, request)
             if reason is not None:
@@ -53,11 +62,14 @@ def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
             elif not planning.has_clusters or _has_room(planning, request):
                 return None
             else:
-                reasons.append(Reason(code=Code.IMPOSSIBLE, flavor=",".join(option.names)))
-    for reason in reasons:
-        if reason.code == Code.IMPOSSIBLE:
-            return Reason(code=Code.IMPOSSIBLE)
-    return reasons[0] if reasons else Reason(code=Code.IMPOSSIBLE)
+                reasons.extend(_excluded(planning, request))
+                reasons.append(Reason(code=Code.IMPOSSIBLE))
+    return min(reasons, key=_blame, default=Reason(code=Code.IMPOSSIBLE))
+
+
+def _blame(reason: Reason) -> int:
+    """A sort key: rules that keep it from where it would fit, then its size, then quota."""
+    return 0 if reason.cluster else 1 if reason.code == Code.IMPOSSIBLE else 2
 
 
 def _open(cluster: Cluster) -> Cluster:
@@ -82,16 +94,47 @@ def _least(workload: Workload) -> Iterator[Form]:
 
 
 def _has_room(planning: PlanningRound, request: PlacementRequest) -> bool:
-    workload = request.workload
-    for cluster in planning.candidates(workload).allowed:
-        wants = planning.wants(cluster, request)
-        if isinstance(
-            pack.pack(planning.ledger.rooms[cluster], wants, workload.domain), pack.Packed
-        ):
-            return True
-        if isinstance(find_pool(planning, request, cluster), Provisioned):
-            return True
-    return False
+    """Whether the clusters that its policy reaches have room, or pools for it."""
+    workload, reach = request.workload, _reach(planning, request.workload)
+    if any(
+        _fits(planning, request, cluster, may_buy="Provision" in rungs)
+        for cluster, rungs in reach.items()
+    ):
+        return True
+    return can_split(workload, request.form) and bool(split(planning, request, tuple(reach)))
+
+
+def _reach(planning: PlanningRound, workload: Workload) -> dict[str, set[Rung]]:
+    """The clusters on the policy's ladder, each with its rungs."""
+    candidates = planning.candidates(workload)
+    groups = tuple(name for name, _ in candidates.groups)
+    reach: dict[str, set[Rung]] = {}
+    for group, rung in ladder(planning.snapshot.policy(workload), groups):
+        for cluster in candidates.in_group(group):
+            reach.setdefault(cluster, set()).add(rung)
+    return reach
+
+
+def _fits(
+    planning: PlanningRound, request: PlacementRequest, cluster: str, *, may_buy: bool
+) -> bool:
+    wants = planning.wants(cluster, request)
+    room = planning.ledger.rooms[cluster]
+    if isinstance(pack.pack(room, wants, request.workload.domain), pack.Packed):
+        return True
+    return may_buy and isinstance(find_pool(planning, request, cluster), Provisioned)
+
+
+def _excluded(planning: PlanningRound, request: PlacementRequest) -> Iterator[Reason]:
+    """Why it may not use the clusters where it would fit: a policy, a fence, a group, a volume."""
+    candidates = planning.candidates(request.workload)
+    for cluster, refusal in candidates.refused:
+        if _fits(planning, request, cluster, may_buy=True):
+            yield refusal_reason(cluster, refusal)
+    for cluster in candidates.allowed:
+        if _fits(planning, request, cluster, may_buy=True):
+            group = candidates.group_of()[cluster]
+            yield Reason(code=Code.NOT_SELECTED, cluster=cluster, group=group)
 
 
 def _for_ever(reason: Reason) -> Reason:
