@@ -32,6 +32,9 @@ class PlacedPodSet(Part, frozen=True, kw_only=True):
 
     name: Annotated[Label, doc("Name of the pod set.")]
     count: Annotated[Count, doc("Number of pods.")]
+    finished: Annotated[
+        Count, doc("Number of these pods that have finished and are not charged any more.")
+    ] = 0
     requests: Annotated[ResourceList, doc("Resources charged per pod.")] = {}
     flavors: Annotated[
         Mapping[ResourceName, Name], doc("Flavor of each resource.", max_properties=64)

@@ -68,6 +68,14 @@ class PodSet(Part, frozen=True, kw_only=True):
             minimum=1,
         ),
     ] = None
+    completions: Annotated[
+        Count | None,
+        doc(
+            "Number of pods that must succeed in all, such as the completions of a Job. When fewer "
+            "are left than run at a time, the others give back their quota and nodes; unset: pods "
+            "keep theirs until the workload ends."
+        ),
+    ] = None
     group: Annotated[
         OptionalLabel,
         doc("Pod sets with the same group use the same flavors; empty: each uses what suits it."),

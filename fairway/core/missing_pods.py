@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairway.core.model import Form, Topology, Workload
+from fairway.core.model import Form, PlacedPods, Topology, Workload
 
 _ANYWHERE = Topology()
 
@@ -28,8 +28,13 @@ def missing_of(workload: Workload) -> Form | None:
     lacking = tuple(
         replace(pod_set, count=count, least=count)
         for pod_set in form.pod_sets
-        if (count := pod_set.count - running[pod_set.name].count) > 0
+        if (count := pod_set.count - _begun(running[pod_set.name])) > 0
     )
     if not lacking or any(pod_set.topology != _ANYWHERE for pod_set in lacking):
         return None
     return replace(form, pod_sets=lacking)
+
+
+def _begun(pods: PlacedPods) -> int:
+    """Pods that run or have finished: a pod that finished is not missing."""
+    return pods.count + pods.finished

@@ -137,6 +137,7 @@ class PlacedPods:
     flavors: tuple[tuple[str, str], ...] = ()  # (resource, flavor), sorted
     level: str = ""
     domains: tuple[tuple[str, int], ...] = ()  # pods per topology domain, where chosen
+    finished: int = 0  # further pods, which have finished and hold nothing any more
 
     def usage(self) -> dict[FlavorResource, int]:
         """The quota that these pods are charged."""

@@ -55,6 +55,7 @@ class Job:
                 child(manifest, "spec", "template"),
                 count,
                 least_count=min(int(least), count) if least.isdecimal() else None,
+                completions=completions_of(manifest),
             ),
         )
 
@@ -112,6 +113,12 @@ def pods_at_a_time(job: JsonObject) -> int:
     parallelism = max(0, number(spec, "parallelism", default=1))
     completions = spec.get("completions")
     return min(parallelism, completions) if isinstance(completions, int) else parallelism
+
+
+def completions_of(job: JsonObject) -> int:
+    """How many pods succeed until it ends; without a number, each of those that run does."""
+    completions = child(job, "spec").get("completions")
+    return completions if isinstance(completions, int) else pods_at_a_time(job)
 
 
 def with_parallelism(job: JsonObject, count: int) -> JsonObject:

@@ -68,6 +68,8 @@ class JobSet:
                 child(replicated_job, "template", "spec", "template"),
                 _replicas(replicated_job) * _job_size(replicated_job),
                 member_size=_job_size(replicated_job) or None,
+                completions=_replicas(replicated_job)
+                * job.completions_of(child(replicated_job, "template")),
             )
             for replicated_job in maps_at(manifest, "spec", "replicatedJobs")
         )

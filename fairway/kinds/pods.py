@@ -42,6 +42,7 @@ def pod_set(
     *,
     least_count: int | None = None,
     member_size: int | None = None,
+    completions: int | None = None,
 ) -> PodSet:
     """The pod set of a template."""
     spec = child(template, "spec")
@@ -55,6 +56,7 @@ def pod_set(
         tolerations=tolerations(spec),
         topology=topology(template),
         member_size=member_size,
+        completions=completions,
         group=annotation(template, *POD_SET_GROUP),
     )
 

@@ -430,7 +430,8 @@ def _placed_pods(pods: PlacedPodSet, given: PodSet | None, fleet: FleetSpec) -> 
     charges = counts_as(requests, fleet)
     return model.PlacedPods(
         name=pods.name,
-        count=pods.count,
+        count=max(0, pods.count - pods.finished),
+        finished=pods.finished,
         shape=model.Shape(
             requests=requests,
             counts_as=charges,

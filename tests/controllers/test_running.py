@@ -41,7 +41,15 @@ spec:
 """
 
 
-def job(name: str, *, gpus: int = 8, pods: int = 1, priority: int = 0, seconds: int = 60) -> str:
+def job(
+    name: str,
+    *,
+    gpus: int = 8,
+    pods: int = 1,
+    completions: int | None = None,
+    priority: int = 0,
+    seconds: int = 60,
+) -> str:
     return f"""
 apiVersion: fairway.dev/v1alpha1
 kind: Workload
@@ -57,7 +65,7 @@ spec:
         metadata: {{name: {name}}}
         spec:
           parallelism: {pods}
-          completions: {pods}
+          completions: {pods if completions is None else completions}
           template:
             spec:
               restartPolicy: Never
@@ -95,6 +103,18 @@ async def test_a_limit_of_claims_that_a_queue_gets_later_counts_what_runs(fleet:
     await fleet.apply(job("second"))
     await fleet.until("second", lambda item: item.status.reason == "ClaimsExceeded", 30)
     await fleet.until("second", "Running", 120)
+
+
+async def test_pods_that_finished_give_back_what_they_held(fleet: Fleet) -> None:
+    await fleet.apply(job("long", pods=2, completions=3))
+    await fleet.until("long", "Running", 30)
+    await fleet.apply(job("next"))
+    await fleet.until("next", lambda item: item.status.reason == "DoesNotFit", 30)
+    await fleet.until("next", "Running", 120)
+    claim = (await fleet.workload("long")).status.claim
+    assert claim is not None, "its last completion still runs"
+    assert [(each.count, each.finished) for each in claim.placements[0].pod_sets] == [(2, 1)]
+    await fleet.until("long", "Succeeded", 120)
 
 
 async def test_a_job_that_finds_no_room_waits_and_says_why(fleet: Fleet) -> None:

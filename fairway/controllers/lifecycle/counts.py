@@ -6,19 +6,20 @@ changes; alone only at a limited rate, or when a number that matters was reached
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
 from msgspec.structs import replace
 
-from fairway.api.claim import Placement
+from fairway.api.claim import PlacedPodSet, Placement
 from fairway.api.meta import Condition
 from fairway.api.names import OVER, work_name
 from fairway.api.work import Work
 from fairway.api.workload import PodCount, Workload, WorkloadStatus
-from fairway.controllers.lifecycle.case import LifecycleCase
+from fairway.controllers.lifecycle.case import LifecycleCase, WorkObservation
 from fairway.kinds.decision import WORK
+from fairway.kinds.native import derived_pod_sets
 
 _FEEDBACK_MOST = 64
 
@@ -68,6 +69,44 @@ def count_pods(case: LifecycleCase, status: WorkloadStatus) -> PodCount:
         succeeded += sum(pod.succeeded for pod in seen.pods.values())
         failed += sum(pod.failed for pod in seen.pods.values())
     return PodCount(wanted=wanted, ready=ready, succeeded=succeeded, failed=failed)
+
+
+def with_finished(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
+    """Notes pods that have finished and that no other pods follow: they give back what they held.
+
+    A gang in several clusters gives back nothing before it ends: which part of its completions each
+    cluster has is not known.
+    """
+    claim = status.claim
+    if claim is None or len(claim.placements) != 1:
+        return status
+    placement = claim.placements[0]
+    seen, given = case.observation_of(placement), _completions(case)
+    if seen is None or not given:
+        return status
+    pod_sets = tuple(
+        replace(pod_set, finished=max(pod_set.finished, _finished(pod_set, seen, given)))
+        for pod_set in placement.pod_sets
+    )
+    if pod_sets == placement.pod_sets:
+        return status
+    placements = (replace(placement, pod_sets=pod_sets),)
+    return replace(status, claim=replace(claim, placements=placements))
+
+
+def _completions(case: LifecycleCase) -> dict[str, int]:
+    pod_sets = case.workload.spec.pod_sets or derived_pod_sets(case.workload)
+    return {
+        pod_set.name: pod_set.completions for pod_set in pod_sets if pod_set.completions is not None
+    }
+
+
+def _finished(pod_set: PlacedPodSet, seen: WorkObservation, completions: Mapping[str, int]) -> int:
+    pods = seen.pods.get(pod_set.name)
+    if pods is None or pod_set.name not in completions:
+        return 0
+    left = max(0, completions[pod_set.name] - pods.succeeded)
+    return max(0, pod_set.count - left)
 
 
 def is_worth_writing(before: PodCount, after: PodCount) -> bool:

@@ -287,7 +287,7 @@ def _place(case: LifecycleCase, status: WorkloadStatus) -> Change:
     if troubles:
         return _troubled(case, status, troubles, times)
     status = resize.resize(case, _with_readiness(case, status))
-    status = _with_counts(case, status)
+    status = _with_counts(case, counts.with_finished(case, status))
     return Change(status=status, wake_at=_wake_at(case, status, times))
 
 

@@ -256,7 +256,8 @@ def placement_of(placed: model.Placed, attempt: int) -> Placement:
 def _pod_set_of(pods: model.PlacedPods) -> PlacedPodSet:
     return PlacedPodSet(
         name=pods.name,
-        count=pods.count,
+        count=pods.count + pods.finished,
+        finished=pods.finished,
         requests={
             resource: Quantity(amount * model.unit_nanos(resource), family_of(resource))
             for resource, amount in pods.shape.requests

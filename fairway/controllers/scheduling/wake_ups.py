@@ -109,7 +109,11 @@ def charge(workload: Workload | None) -> int:
 
 
 def _count(placements: Sequence[Placement]) -> int:
-    pods = sum(pod_set.count for placement in placements for pod_set in placement.pod_sets)
+    pods = sum(
+        pod_set.count - pod_set.finished
+        for placement in placements
+        for pod_set in placement.pod_sets
+    )
     return pods + len(placements)
 
 

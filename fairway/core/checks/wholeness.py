@@ -34,7 +34,7 @@ def _gang(workload: Workload, step: Admit, now: float) -> list[str]:
         result.append(f"is one gang in {len(step.placed)} clusters")
     for pod_set in form.pod_sets:
         counts = [
-            pods.count
+            pods.count + pods.finished
             for placed in step.placed
             for pods in placed.pods
             if pods.name == pod_set.name

@@ -38,6 +38,7 @@ def together(before: PlacedPods | None, after: PlacedPods) -> PlacedPods:
     return replace(
         after,
         count=before.count + after.count,
+        finished=before.finished + after.finished,
         level=after.level if is_known else "",
         domains=tuple(sorted(domains.items())),
     )
