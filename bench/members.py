@@ -123,7 +123,7 @@ async def measure(report: Report, found: fleet.Fleet, scale: float) -> None:
             hub(found.hub, Path(folder)) as process,
             AsyncClient.connect(str(found.hub.kubeconfig)) as client,
         ):
-            queue = {"metadata": {"name": "research"}, "spec": {}}
+            queue = {"metadata": {"name": "research"}, "spec": {"uncovered": "Unlimited"}}
             queue |= {"apiVersion": "fairway.dev/v1alpha1", "kind": "Queue"}
             await HubRig(client, found.members).begin([queue])
             phases = Phases(client)

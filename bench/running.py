@@ -73,7 +73,7 @@ def _queue(name: str, gpus: int) -> dict[str, Any]:
         "apiVersion": "fairway.dev/v1alpha1",
         "kind": "Queue",
         "metadata": {"name": name},
-        "spec": {"resourceGroups": quotas},
+        "spec": {"uncovered": "Unlimited", "resourceGroups": quotas},
     }
 
 

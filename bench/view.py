@@ -72,7 +72,9 @@ class Objects:
         quota = {"resource": GPU, "nominal": 1_000_000}
         group = {"resources": [GPU], "flavors": [{"name": "h100", "quotas": [quota]}]}
         for number in range(self.size.queues):
-            yield _object("Queue", f"queue-{number}", {"resourceGroups": [group]})
+            yield _object(
+                "Queue", f"queue-{number}", {"uncovered": "Unlimited", "resourceGroups": [group]}
+            )
         for number in range(self.size.clusters):
             yield _object("Cluster", f"cluster-{number:03}", {"simulated": {}})
 

@@ -102,6 +102,7 @@ def queue(name: str, nominal: int | None = None, *, parent: str = "", **spec: An
         name,
         {
             **({"parent": parent} if parent else {}),
+            "uncovered": "Unlimited",
             "resourceGroups": groups if quota else [],
             **spec,
         },

@@ -125,6 +125,9 @@ class Preemption(Part, frozen=True, kw_only=True):
     ] = False
 
 
+Uncovered = Literal["Unavailable", "Unlimited"]
+
+
 @rules(
     Rule(
         "!has(self.preference) || self.preference != 'PreemptionOverBorrowing' || "
@@ -273,6 +276,15 @@ class QueueSpec(Part, frozen=True, kw_only=True):
         tuple[ResourceGroup, ...],
         doc("Quota per resource group, flavor and resource.", max_items=8, list_type="atomic"),
     ] = ()
+    uncovered: Annotated[
+        Uncovered | None,
+        doc(
+            "What its workloads get of resources that no resource group of this queue or of a "
+            "queue above names: nothing (Unavailable), or as much as there is (Unlimited). The "
+            "number of pods counts only where a group names it. Unset: as the parent says; "
+            "Unavailable at the root of a tree."
+        ),
+    ] = None
     strategy: Annotated[
         Literal["BestEffort", "Strict"],
         doc(
@@ -375,6 +387,9 @@ class QueueStatus(Part, frozen=True, kw_only=True):
         ),
     ] = ()
     remembered: Annotated[RememberedUsage | None, doc("Past usage, decayed over time.")] = None
+    uncovered: Annotated[
+        Uncovered | None, doc("What applies to resources that no resource group names.")
+    ] = None
     conditions: Annotated[Conditions, doc("Latest observations of the queue's state.")] = ()
 
 

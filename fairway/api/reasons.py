@@ -38,6 +38,7 @@ class Code(StrEnum):
     QUOTA_TOO_SMALL = "QuotaTooSmall"
     # Flavors.
     NO_FLAVOR = "NoFlavor"
+    NOT_COVERED = "NotCovered"
     HOLDING_OUT = "HoldingOut"
     FLAVORS_OVERLAP = "FlavorsOverlap"
     # Clusters.
@@ -275,6 +276,10 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.SPREAD_UNMET: lambda r: f"it cannot be spread as its policy asks: {r.other}",
     Code.DOES_NOT_FIT: _does_not_fit,
     Code.NO_DOMAIN: lambda r: f"{r.cluster}: no {r.level} has room for {r.pod_set or 'all of it'}",
+    Code.NOT_COVERED: lambda r: (
+        f"queue {r.queue} has no quota of {r.other}: name it in a resource group, or set "
+        "uncovered: Unlimited"
+    ),
     Code.KEPT_FOR_OWNER: lambda r: (
         f"needs quota that queue {r.queue} owns and keeps for {r.other}, which waits for the rest"
     ),

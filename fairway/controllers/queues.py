@@ -3,6 +3,9 @@
 What a queue holds changes with every claim, so it is worked out when read. The status is for
 people: it is taken every few seconds and written only if it changed. Remembered usage decays and is
 updated at the fleet's sampling interval.
+
+A queue that an earlier version stored did not limit resources that no group names. It keeps that,
+and is told once to say so.
 """
 
 from __future__ import annotations
@@ -15,15 +18,17 @@ from msgspec.structs import replace
 from fairway.api import codec
 from fairway.api.amounts import Quantity, family_of
 from fairway.api.errors import ApiError
-from fairway.api.queue import FlavorUsage, Queue, QueueStatus, RememberedUsage
+from fairway.api.meta import JsonObject
+from fairway.api.queue import FlavorUsage, Queue, QueueSpec, QueueStatus, RememberedUsage
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.context import Context
 from fairway.controllers.scheduling.questions import Standings
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.core.explain.queue_status import QueueState
 from fairway.core.quota.shares import decay
-from fairway.store.interface import Write
+from fairway.store.interface import Patch, Write
 from fairway.store.keys import QUEUES
+from fairway.view.queues import is_from_before, uncovered_of
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +46,8 @@ class Queues:
         self._cache = context.cache
         self._scheduler = scheduler
         self._clock = context.clock
+        self._notes = context.notes
+        self._decoded: dict[str, Queue | None] = {}  # in one look
 
     async def run(self) -> None:
         while True:
@@ -50,6 +57,7 @@ class Queues:
             except ApiError as fault:
                 _log.warning("how queues stand is not known: %s", fault)
                 continue
+            self._decoded.clear()
             for standing in standings:
                 try:
                     await self._write(standing)
@@ -62,6 +70,9 @@ class Queues:
             return
         body = stored.object()
         queue = codec.decode(body, Queue)
+        if self._must_migrate(queue):
+            await self._migrate(body)
+            return  # the rest follows when the change is seen
         status = self._status(queue, standing)
         if status != queue.status:
             await self._store.update(
@@ -70,6 +81,46 @@ class Queues:
                 subresource="status",
                 write=_WRITE,
             )
+
+    def _must_migrate(self, queue: Queue) -> bool:
+        """Whether an earlier version stored the queue, and nothing says what is uncovered.
+
+        Queues below follow the queue above them, which is asked first.
+        """
+        if not is_from_before(queue) or any(spec.uncovered for spec in self._line(queue)):
+            return False
+        above = self._queue(queue.spec.parent)
+        return above is None or not is_from_before(above)
+
+    async def _migrate(self, body: JsonObject) -> None:
+        """What the queue did not limit stays unlimited; from now on it says so."""
+        name, seen = body["metadata"]["name"], body["metadata"]["resourceVersion"]
+        patch = Patch(
+            type="merge",
+            body={"metadata": {"resourceVersion": seen}, "spec": {"uncovered": "Unlimited"}},
+        )
+        await self._store.patch(QUEUES, name, patch, write=_WRITE)
+        await self._notes.warn(
+            body,
+            "UncoveredIsUnlimited",
+            "resources that no resource group names stay unlimited in this queue and below; "
+            "queues that are created from now on refuse them unless they say uncovered: Unlimited",
+        )
+
+    def _queue(self, name: str) -> Queue | None:
+        if name not in self._decoded:
+            stored = self._cache.mirror(QUEUES).get(("", name)) if name else None
+            self._decoded[name] = None if stored is None else codec.decode(stored.object(), Queue)
+        return self._decoded[name]
+
+    def _line(self, queue: Queue) -> list[QueueSpec]:
+        """The specs of a queue and of all above it; a cycle is cut."""
+        line: dict[str, QueueSpec] = {queue.metadata.name: queue.spec}
+        above = self._queue(queue.spec.parent)
+        while above is not None and above.metadata.name not in line:
+            line[above.metadata.name] = above.spec
+            above = self._queue(above.spec.parent)
+        return list(line.values())
 
     def _status(self, queue: Queue, standing: QueueState) -> QueueStatus:
         return replace(
@@ -90,6 +141,7 @@ class Queues:
                 if holding.used
             ),
             remembered=self._remember(queue, standing),
+            uncovered=uncovered_of(queue, self._line(queue)),
         )
 
     def _remember(self, queue: Queue, standing: QueueState) -> RememberedUsage | None:

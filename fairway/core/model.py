@@ -348,6 +348,7 @@ class Queue:
     quotas: Mapping[FlavorResource, Quota] = field(default_factory=dict)
     is_strict: bool = False
     preemption: PreemptionRules = PreemptionRules()
+    refuses_uncovered: bool = False  # resources that no group names are not available
     fungibility: Fungibility = Fungibility()
     minimum_run_within: float = 0.0  # seconds before a workload of its own queue may preempt it
     minimum_run_reclaim: float = 0.0  # seconds before another queue may reclaim from it

@@ -148,6 +148,9 @@ def quota_reason(planning: PlanningRound, request: PlacementRequest) -> Reason |
         missing = {pair: amount for pair, amount in usage.items() if tree.covers(queue, pair[1])}
     if not missing:
         return user_reason(planning, request) or _kept_quota(planning, request)
+    uncovered = tree.uncovered(queue, usage)
+    if uncovered:
+        return Reason(code=Code.NOT_COVERED, queue=queue, other=", ".join(uncovered))
     never = {
         pair: usage[pair] - tree.potential_available(queue, pair)
         for pair in missing

@@ -397,7 +397,16 @@ class Snapshot:
 
 
 # Fields of a queue on which charges and counts depend.
-_CHARGING = ("name", "parent", "groups", "quotas", "claimed_max", "waiting_max", "user_limits")
+_CHARGING = (
+    "name",
+    "parent",
+    "groups",
+    "quotas",
+    "refuses_uncovered",
+    "claimed_max",
+    "waiting_max",
+    "user_limits",
+)
 
 
 def is_same_quota(queue: Queue, other: Queue) -> bool:

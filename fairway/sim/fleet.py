@@ -75,7 +75,7 @@ def queues() -> list[JsonObject]:
         "apiVersion": API_VERSION,
         "kind": "Queue",
         "metadata": {"name": "lab"},
-        "spec": {},
+        "spec": {"uncovered": "Unlimited"},
     }
     return [lab, *(queue(name, NOMINAL[name]) for name in QUEUES)]
 

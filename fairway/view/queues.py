@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from fairway.api.amounts import Quantity
 from fairway.api.flavor import Flavor
-from fairway.api.queue import Queue, QueueSpec
+from fairway.api.queue import Queue, QueueSpec, Uncovered
 from fairway.core import model
 from fairway.view.selectors import ClusterFacts, both, choose
 
@@ -81,6 +81,20 @@ def named_line_of(queues: Mapping[str, Queue], name: str) -> list[tuple[str, Que
     return list(line.items())
 
 
+def uncovered_of(queue: Queue, line: list[QueueSpec]) -> Uncovered:
+    """What a queue says of resources that no group names; `line` is itself and its ancestors.
+
+    A queue that an earlier version stored says nothing, and limits nothing.
+    """
+    says = next((spec.uncovered for spec in line if spec.uncovered is not None), None)
+    return says or ("Unlimited" if is_from_before(queue) else "Unavailable")
+
+
+def is_from_before(queue: Queue) -> bool:
+    """Whether a hub of a version that did not know `uncovered` has looked at a queue."""
+    return queue.status.observed_generation > 0 and queue.status.uncovered is None
+
+
 def _queue(
     queue: Queue, line: list[QueueSpec], clusters: Mapping[str, ClusterFacts]
 ) -> model.Queue:
@@ -103,6 +117,7 @@ def _queue(
         quotas=_quotas(spec),
         is_strict=spec.strategy == "Strict",
         preemption=_preemption(spec),
+        refuses_uncovered=uncovered_of(queue, line) == "Unavailable",
         fungibility=model.Fungibility(
             borrows_last=spec.fungibility.when_can_borrow == "TryNextFlavor",
             compares_victims=spec.fungibility.when_can_preempt == "TryNextFlavor",

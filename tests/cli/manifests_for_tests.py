@@ -81,6 +81,7 @@ apiVersion: fairway.dev/v1alpha1
 kind: Queue
 metadata: {name: research}
 spec:
+  uncovered: Unlimited
   resourceGroups:
     - resources: [nvidia.com/gpu]
       flavors: [{name: any, quotas: [{resource: nvidia.com/gpu, nominal: 4}]}]
@@ -95,7 +96,7 @@ spec: {}
 apiVersion: fairway.dev/v1alpha1
 kind: Queue
 metadata: {name: spare}
-spec: {}
+spec: {uncovered: Unlimited}
 """
 
 

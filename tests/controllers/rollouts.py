@@ -47,6 +47,7 @@ apiVersion: fairway.dev/v1alpha1
 kind: Queue
 metadata: {name: serving}
 spec:
+  uncovered: Unlimited
   resourceGroups:
     - resources: [nvidia.com/gpu]
       flavors: [{name: h100, quotas: [{resource: nvidia.com/gpu, nominal: 32}]}]

@@ -23,6 +23,7 @@ SHARING = """
 apiVersion: fairway.dev/v1alpha1
 kind: Queue
 metadata: {name: company}
+spec: {uncovered: Unlimited}
 ---
 apiVersion: fairway.dev/v1alpha1
 kind: Queue

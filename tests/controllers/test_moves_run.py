@@ -51,7 +51,10 @@ def queue(gpus: int) -> dict[str, Any]:
         "kind": "Queue",
         "metadata": {"name": "serving"},
         "spec": {
-            "resourceGroups": [{"resources": [GPU], "flavors": [{"name": "any", "quotas": quotas}]}]
+            "uncovered": "Unlimited",
+            "resourceGroups": [
+                {"resources": [GPU], "flavors": [{"name": "any", "quotas": quotas}]}
+            ],
         },
     }
 

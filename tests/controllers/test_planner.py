@@ -148,7 +148,10 @@ def _fed() -> Planning:
         "apiVersion": "fairway.dev/v1alpha1",
         "kind": "Queue",
         "metadata": {"name": "research"},
-        "spec": {"resourceGroups": [{"resources": ["gpu"], "flavors": [{"name": "h100"}]}]},
+        "spec": {
+            "uncovered": "Unlimited",
+            "resourceGroups": [{"resources": ["gpu"], "flavors": [{"name": "h100"}]}],
+        },
     }
     flavor = {"apiVersion": queue["apiVersion"], "kind": "Flavor", "metadata": {"name": "h100"}}
     planning = Planning()

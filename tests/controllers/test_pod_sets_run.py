@@ -130,7 +130,7 @@ spec: {local: {capacity: {cpu: "4", memory: 8Gi}}}
 apiVersion: fairway.dev/v1alpha1
 kind: Queue
 metadata: {name: any}
-spec: {}
+spec: {uncovered: Unlimited}
 """
 MODES = {
     "a gang": "",

@@ -121,7 +121,12 @@ def held(count: int, *, gpus: int = 8) -> dict:
 def test_a_node_that_something_is_claimed_on_is_not_idle_though_no_pod_is_there(
     count: int, left: list[str]
 ) -> None:
-    queue = {"apiVersion": GROUP, "kind": "Queue", "metadata": {"name": "q"}, "spec": {}}
+    queue = {
+        "apiVersion": GROUP,
+        "kind": "Queue",
+        "metadata": {"name": "q"},
+        "spec": {"uncovered": "Unlimited"},
+    }
     found = idle(cluster("home", price=1), queue, held(count))
     assert [node for _, node in found] == left
 

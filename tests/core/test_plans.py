@@ -93,9 +93,27 @@ QUOTA = {
          queue("b", 6, parent="root", lendingLimit=3), EAST, workload("big", "a", count=6)],
         ["big waits: QuotaTooSmall, NoVictims"],
     ),
-    "a resource that no group names is not limited": (
+    "a resource that no group names is not limited, if the queue says so": (
         [queue("q"), EAST, workload("a", "q", count=8)],
         ["a starts in east:8@-"],
+    ),
+    "or a queue above it says so": (
+        [queue("root"), queue("q", 8, parent="root", uncovered=None), EAST, workload("a", "q")],
+        ["a starts in east:1@h100"],
+    ),
+    "otherwise it is not available": (
+        [queue("q", 8, uncovered=None), EAST, workload("a", "q")],
+        ["a waits: NotCovered, NoVictims"],
+    ),
+    "a queue may refuse what the queue above it does not limit": (
+        [queue("root"), queue("q", 8, parent="root", uncovered="Unavailable"), EAST,
+         workload("a", "q")],
+        ["a waits: NotCovered, NoVictims"],
+    ),
+    "a queue that an earlier version stored limits nothing that no group names": (
+        [{**queue("q", 8, uncovered=None), "status": {"observedGeneration": 3}}, EAST,
+         workload("a", "q")],
+        ["a starts in east:1@h100"],
     ),
     "pod sets that no flavor has room for together use different ones": (
         [A100, queue("q", quotas={"h100": 4, "a100": 4}), workload("a", "q", pod_sets=two_sets())],

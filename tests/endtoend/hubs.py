@@ -32,7 +32,7 @@ spec: {local: {capacity: {cpu: "%d", memory: 8Gi}, stopSeconds: 5}}
 apiVersion: fairway.dev/v1alpha1
 kind: Queue
 metadata: {name: research}
-spec: {}
+spec: {uncovered: Unlimited}
 """
 
 

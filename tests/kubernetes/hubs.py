@@ -77,6 +77,7 @@ def basics(**quotas: int) -> list[Json]:
             "kind": "Queue",
             "metadata": {"name": "research"},
             "spec": {
+                "uncovered": "Unlimited",
                 "resourceGroups": groups,
                 "preemption": {"withinQueue": "LowerPriority"},
             },

@@ -49,7 +49,7 @@ QUEUE = """
 apiVersion: fairway.dev/v1alpha1
 kind: Queue
 metadata: {name: research}
-spec: {}
+spec: {uncovered: Unlimited}
 """
 JOB = """
 apiVersion: fairway.dev/v1alpha1

@@ -11,9 +11,9 @@ is charged; only usage beyond what the queue keeps reaches the parent:
     potential(n) = min(subtree + borrowing limit, kept + potential(parent)), as if nothing were used
     at a root      available = subtree - usage, potential = subtree: a root cannot borrow
 
-A resource is limited for a queue when a group or quota of the queue or of an ancestor names it;
-other resources are not counted. A limited resource of a flavor without quota cannot be used. A
-queue without quota of its own borrows from its ancestors.
+A resource is limited for a queue when a group or quota of the queue or of an ancestor names it. A
+queue may refuse all other resources; otherwise these are not counted. A limited resource of a
+flavor without quota cannot be used. A queue without quota of its own borrows from its ancestors.
 
 A queue whose parent does not exist is a root. Queues in a cycle, and queues below one, cannot be
 used. `Tree.problems` reports both. A queue that is not in the tree has no quota and is charged
@@ -32,6 +32,7 @@ from fairway.core.model import FlavorResource, Queue, Quota, Usage
 # What is available of a resource that the queue does not limit.
 UNLIMITED: Final = 2**63 - 1
 _NO_QUOTA: Final = Quota()
+PODS: Final = "pods"  # counts only where a group names it
 
 
 class Cell:
@@ -55,7 +56,7 @@ class Cell:
         self.node = node
         self.parent = parent
         self.resource = pair[1]
-        self.is_limited = not node.is_usable or self.resource in node.covered
+        self.is_limited = node.limits(self.resource)
         self.usage = 0
         self.subtree = node.subtree.get(pair, 0)
         self.kept = kept_of(self.subtree, quota)
@@ -164,6 +165,14 @@ class Node:
         self.lendable: dict[str, int] = {}
         self.cells: dict[FlavorResource, Cell] = {}
         self.over: dict[str, int] = {}  # usage beyond the subtree's quota, over all flavors
+
+    def limits(self, resource: str) -> bool:
+        """Whether a resource is counted: it is named, or what is not named is not available."""
+        return (
+            not self.is_usable
+            or resource in self.covered
+            or (self.queue.refuses_uncovered and resource != PODS)
+        )
 
     def cell(self, pair: FlavorResource) -> Cell:
         """The cell of a flavor and resource; created on first use, up to the root."""
@@ -308,12 +317,20 @@ class Tree:
     # Quota, independent of usage.
 
     def covers(self, queue: str, resource: str) -> bool:
-        """Whether a group or quota of the queue or of an ancestor names the resource.
+        """Whether a resource is limited for a queue.
 
-        Other resources are unlimited: never charged, always available.
+        Other resources are never charged, and always available.
         """
         node = self._nodes.get(queue)
-        return node is not None and (resource in node.covered or not node.is_usable)
+        return node is not None and node.limits(resource)
+
+    def uncovered(self, queue: str, usage: Usage) -> list[str]:
+        """The resources in some usage that no group names, in a queue that refuses these."""
+        node = self._nodes.get(queue)
+        if node is None or not node.is_usable or not node.queue.refuses_uncovered:
+            return []
+        resources = {resource for (_, resource), amount in usage.items() if amount}
+        return sorted(resources - node.covered - {PODS})
 
     def subtree_quota(self, queue: str, pair: FlavorResource) -> int:
         """The nominal quota of the queue plus what the queues below lend to it.

@@ -92,6 +92,7 @@ def queue(quotas: Mapping[str, int]) -> JsonObject:
         for name, many in quotas.items()
     ]
     spec: JsonObject = {
+        "uncovered": "Unlimited",
         "resourceGroups": [{"resources": [GPU], "flavors": flavors}],
         "preemption": {"withinQueue": "LowerPriority"},
     }
