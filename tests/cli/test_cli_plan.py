@@ -58,7 +58,12 @@ def test_programs_get_the_explanation_as_json(capsys: pytest.CaptureFixture[str]
     found = json.loads(out)
     assert code == 0
     assert (found["state"], found["position"]) == ("Waits", 1)
-    assert found["nearest"] == {"cluster": "hangzhou-1", "free": "16", "short": "8"}
+    assert found["nearest"] == {
+        "cluster": "hangzhou-1",
+        "free": "16",
+        "short": "8",
+        "flavor": "h100",
+    }
 
 
 def test_a_workload_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

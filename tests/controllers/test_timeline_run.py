@@ -10,9 +10,9 @@ import pytest
 
 from fairway.clock import VirtualClock
 from fairway.controllers.glance import Glance, glance
-from fairway.controllers.scheduling import expected_starts
 from fairway.controllers.timeline.picture import By, Drawn, Wanted, picture
 from fairway.controllers.timeline.spans import Span, ending_of
+from fairway.core.forecast import starts
 from fairway.hub.span_log import SpanFile
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Stored, Write
@@ -108,7 +108,7 @@ async def test_names_go_and_areas_stay_where_the_caller_may_not_know(fleet: Flee
 async def test_past_a_size_nobody_is_foreseen_and_reservations_stay(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expected_starts, "_LOOKS_MOST", 3)
+    monkeypatch.setattr(starts, "LOOKS_MOST", 3)
     await fleet.apply(job("long", pods=2, seconds=600))
     await fleet.until("long", "Running", 30)
     await fleet.apply(job("large", pods=2, seconds=60))
@@ -185,3 +185,21 @@ def test_a_file_of_spans_is_shortened_and_a_broken_last_line_left_out(tmp_path: 
     with (tmp_path / "spans").open("ab") as broken:
         broken.write(b"half of a li")
     assert list(SpanFile(tmp_path / "spans", lines_most=3).read()) == [b"5", b"6", b"7"]
+
+
+async def test_the_timeline_and_the_explanation_expect_the_same_start(fleet: Fleet) -> None:
+    """Three wait in one queue behind a job that tells its end; each is asked for by itself."""
+    await fleet.apply(job("long", pods=2, seconds=600))
+    await fleet.until("long", "Running", 30)
+    for name in ("first", "second", "third"):
+        await fleet.apply(job(name, pods=2, seconds=60))
+    await fleet.clock.advance(2)
+    shown = {
+        span["workload"]: span["from"]
+        for span in (await told(fleet))["spans"]
+        if span["sort"] in ("expected", "reserved")
+    }
+    assert len(shown) == 3
+    for key, start in shown.items():
+        explained = await fleet.plane.explain(*key.split("/"))
+        assert explained["expected"]["start"] == pytest.approx(start, abs=1), key
