@@ -141,6 +141,7 @@ class ControlPlane:
             Rollouts(context, measuring=measuring),
             self.traffic,
             Autoscaling(context, measuring=measuring),
+            context.notes,
             *options.beside,
         )
 

@@ -96,7 +96,9 @@ class Scheduler:
         self._shared = context.shared
         self._notes = context.notes
         self._settings = settings
-        self._committer = Committer(context.store, self._latest, lambda: context.terms.is_leader)
+        self._committer = Committer(
+            context.store, self._latest, lambda: context.terms.is_leader, tell=context.notes.tell
+        )
         self._alarm = Alarm(context.clock)
         self._arrivals = Arrivals(context.cache, context.clock)
         context.shared.awaits_clusters = self._arrivals.is_waiting
@@ -420,6 +422,7 @@ class Scheduler:
         )
         try:
             await write_status(self._store, body, changed, BY_SCHEDULER)
+            self._notes.tell(workload, changed)
         except (ApiError, OSError) as fault:
             _log.debug("%s: its code was not written: %s", key, fault)
             again = self._clock.now() + self._settings.code_after_seconds
