@@ -41,10 +41,10 @@ from fairway.core.transitions import after
 __all__ = ["Expected", "Start", "expected_start", "first_starts", "forecast", "impossible"]
 
 HORIZON_SECONDS: Final = 30 * 86_400.0
-_HEADS_MOST: Final = 120  # of all queues together, but at least one per queue
+_HEADS_MOST: Final = 60  # of all queues together, but at least one per queue
 _PLANS_MOST: Final = 32  # in one run
 _PLANS_LEAST: Final = 2  # one plan shows only the workloads that start now
-LOOKS_MOST: Final = 100_000  # workloads and nodes, summed over all plans of a run
+LOOKS_MOST: Final = 60_000  # workloads and nodes, summed over all plans of a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,9 @@ class _Runs:
         self._facts = heads(facts, limits.depth if depth is None else depth)
         self._until = facts.now + horizon_seconds
         waiting = sorted(
-            key for key, workload in self._facts.workloads.items() if workload.is_waiting
+            key
+            for key, workload in self._facts.workloads.items()
+            if workload.is_waiting and self._plans > 0
         )
         self.never: dict[str, Reason] = {}
         if waiting:
