@@ -75,6 +75,7 @@ class Explanation:
     earliest: float | None = None
     latest: float | None = None
     because: str = ""  # whose end lets it start
+    is_guess: bool = False  # the start depends on a run time that is not known
     remedies: tuple[Remedy, ...] = ()
 
     def render(self) -> dict[str, Any]:
@@ -91,7 +92,7 @@ class Explanation:
             position=self.position,
             waiting=self.waiting,
             nearest=_nearest(self.nearest) if self.nearest else None,
-            places=[_place(place) for place in self.places],
+            places=[_nearest(place) for place in self.places],
             ladder=[_without_empty(group=group, rung=rung) for group, rung in self.ladder],
             quota=self.quota.render() if self.quota else None,
             expected=_without_empty(
@@ -99,6 +100,7 @@ class Explanation:
                 earliest=self.earliest,
                 latest=self.latest,
                 because=self.because,
+                isGuess=self.is_guess,
             ),
             reasons=[reason.render() for reason in self.reasons],
             remedies=[_remedy(remedy) for remedy in self.remedies],
@@ -116,15 +118,12 @@ def _needs(needs: Needs) -> dict[str, Any]:
 
 
 def _nearest(nearest: Nearest) -> dict[str, Any]:
-    return {
+    rendered = {
         "cluster": nearest.cluster,
         "free": str(Quantity(nearest.free_nanos)),
         "short": str(Quantity(nearest.short_nanos)),
     }
-
-
-def _place(place: Nearest) -> dict[str, Any]:
-    return _nearest(place) | _without_empty(fits=place.fits, flavor=place.flavor)
+    return rendered | _without_empty(fits=nearest.fits, flavor=nearest.flavor)
 
 
 def _remedy(remedy: Remedy) -> dict[str, Any]:
@@ -181,7 +180,9 @@ def _parts(explanation: Explanation) -> Iterator[str]:
         yield f"needs {needs}" + (" in one cluster" if needs.clusters_max == 1 else "")
     if nearest is not None:
         short = f"{Quantity(nearest.short_nanos)} short" if nearest.short_nanos else "not together"
-        yield f"nearest is {nearest.cluster} with {Quantity(nearest.free_nanos)} free ({short})"
+        is_other = needs is not None and nearest.flavor not in ("", needs.what)
+        free = f"{Quantity(nearest.free_nanos)}{f' {nearest.flavor}' if is_other else ''} free"
+        yield f"nearest is {nearest.cluster} with {free} ({short})"
     said: list[str] = []
     for reason in explanation.reasons:
         text = reason_sentence(reason)
@@ -204,6 +205,9 @@ def _parts(explanation: Explanation) -> Iterator[str]:
 
 def _expected(explanation: Explanation, start: float) -> str:
     when = f"expected start {_clock(start, explanation.now)}"
+    if explanation.is_guess:
+        because = f" when {explanation.because} ends" if explanation.because else ""
+        return f"{when}{because}, which is a guess: not all run times are known"
     if explanation.latest is None:
         when += " or later"
     else:

@@ -31,6 +31,12 @@ GROUP = "fairway.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
+
+def is_own_group(group: str) -> bool:
+    """Whether an API group is Fairway's: `fairway.dev`, or a name that ends in it."""
+    return group == GROUP or group.endswith(f".{GROUP}")
+
+
 # An object of a kind that is not ours, kept as it is.
 JsonObject = dict[str, Any]
 # Amounts by resource name in their wire form; the suffixes users wrote are kept.

@@ -188,12 +188,21 @@ def missing_words(short: Sequence[tuple[str, int]], flavor: str = "") -> str:
 
 
 def _does_not_fit(reason: Reason) -> str:
+    if reason.level == "flavor":
+        return f"{reason.cluster} has no {' and '.join(reason.flavor.split(','))} nodes"
     if reason.short:
         where = f"{reason.level} {reason.other} " if reason.other else ""
         return f"{reason.cluster}: {where}needs {_missing(reason)}"
     pods = _plural(str(reason.count), "pod") + (f" of {reason.pod_set}" if reason.pod_set else "")
     flavor = f" on {reason.flavor}" if reason.flavor else ""
     return f"{reason.cluster}: no room for {pods}{flavor}"
+
+
+def _no_cluster(reason: Reason) -> str:
+    if not reason.flavor:
+        return "no cluster is allowed for it"
+    flavors = " or ".join(reason.flavor.split(","))
+    return f"no cluster that it may use has {flavors} nodes"
 
 
 def _quota_exceeded(reason: Reason) -> str:
@@ -263,7 +272,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     ),
     Code.HOLDING_OUT: lambda r: f"it waits for its first form before it takes {r.other}",
     Code.FLAVORS_OVERLAP: _flavors_overlap,
-    Code.NO_CLUSTER: lambda r: "no cluster is allowed for it",
+    Code.NO_CLUSTER: _no_cluster,
     Code.NOT_SELECTED: lambda r: f"{r.cluster} is not selected by its policy",
     Code.FENCED: lambda r: f"queue {r.queue} is not allowed to use {r.cluster}",
     Code.TAINTED: lambda r: (

@@ -25,6 +25,7 @@ from fairway.hub.backing import Backing, embedded_backing
 from fairway.hub.conversion import Conversions, client_of, with_shared_authority
 from fairway.hub.decision_log import BackgroundSink, FileSink
 from fairway.hub.history_log import HistoryFile
+from fairway.hub.line_log import LineFile
 from fairway.hub.on_kubernetes import (
     OnKubernetes,
     backing_of,
@@ -33,7 +34,6 @@ from fairway.hub.on_kubernetes import (
 )
 from fairway.hub.pod_usage import AgentMeter
 from fairway.hub.replicas import ReplicaAddress, among_replicas
-from fairway.hub.span_log import SpanFile
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.metrics.prometheus import PrometheusSources
 from fairway.server.access import certificates, kubeconfig
@@ -44,6 +44,7 @@ from fairway.server.wire.http import HttpServer
 from fairway.store.interface import Store
 
 _RENEWAL_SECONDS = 12 * 3600.0
+_DECISIONS_MOST = 5_000  # rounds of decisions that are kept for the next hub
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +158,8 @@ async def _run_controllers(
         return
     kinds = LiveKinds(built_in())
     sink = BackgroundSink(FileSink(options.data / "decisions"))
-    spans = SpanFile(options.data / "spans")
+    spans = LineFile(options.data / "spans")
+    decided = LineFile(options.data / "decided", lines_most=_DECISIONS_MOST)
     history = HistoryFile(options.data / "history")
     agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
     is_alone = options.kubernetes is None
@@ -177,6 +179,7 @@ async def _run_controllers(
             ),
             make_planner=ProcessPlanner,
             sink=sink,
+            decisions=decided,
             spans=spans,
             history=history,
             # Only one of several replicas runs agents: two would undo each other's work.
@@ -204,6 +207,7 @@ async def _run_controllers(
         await sources.close()
         sink.close()
         spans.close()
+        decided.close()
         history.close()
 
 

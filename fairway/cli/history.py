@@ -42,8 +42,8 @@ def history(*, word: str, limit: int, output: str, no_headers: bool) -> int:
     """Show decisions: what was admitted, preempted and why, moved, provisioned.
 
     Of one workload also its attempts: where each ran, why it ended, for whom it was preempted,
-    what work was lost, and when it went on. A hub remembers its last 5,000 rounds since it
-    started; a workload its last ten attempts.
+    what work was lost, and when it went on. A hub remembers its last 5,000 rounds, also after a
+    restart; a workload its last ten attempts.
     """
     session = current()
     workload = workloads.find(session, word) if word else None
@@ -62,7 +62,7 @@ def history(*, word: str, limit: int, output: str, no_headers: bool) -> int:
     elif workload is None:
         say("Nothing was decided yet")
     else:
-        say("Nothing was decided on it since the hub started")
+        say("Nothing was decided on it lately")
     return 0
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fairway.api.documents import ManifestError, read_documents, read_value
+from fairway.api.documents import Document, ManifestError, read_documents, read_value
 from fairway.api.errors import ApiError
 from fairway.cli.session import Failure
 from fairway.client.wire import Object
@@ -22,35 +22,46 @@ _NOW = re.compile(rb"""fairway\.dev/now["']?:\s*["']?(\d+(?:\.\d+)?)\b""")
 
 def read_files(names: Sequence[str], *, recursive: bool = False) -> list[Object]:
     """All objects of files and folders, in order."""
-    return read_snapshot(names, recursive=recursive)[0]
+    return [document.value for document in read_snapshot(names, recursive=recursive)[0]]
 
 
 def read_snapshot(
     names: Sequence[str], *, recursive: bool = False
-) -> tuple[list[Object], float | None]:
+) -> tuple[list[Document], float | None]:
     """All objects of files and folders, and the time of the snapshot, if one gives it."""
-    objects: list[Object] = []
+    documents: list[Document] = []
     moment: float | None = None
     for content, source in _contents(names, recursive):
-        objects += parse(content, source)
+        documents += _read(content, source)
         said = _NOW.search(content)
         moment = float(said[1]) if said else moment
-    if not objects:
+    if not documents:
         raise Failure("no objects in the files given")
-    return objects, moment
+    return documents, moment
 
 
 def apply_edits(objects: Sequence[Object], name: str, moment: float) -> list[Object]:
     """Objects with the change that a file describes, applied as a hub's what-if would."""
     # The hub's rooms are much larger than the client; they are loaded only for a change.
-    from fairway.controllers.whatif.edits import apply_change, read_change  # noqa: PLC0415 - as above
+    from fairway.controllers.whatif.edits import apply_change, put_in, read_change  # noqa: PLC0415 - as above
 
     for content, source in _contents([name], recursive=False):
         try:
-            return apply_change(objects, read_change(read_value(content)), moment)
+            change = read_change(read_value(content))
+            refuse_faulty([Document(value=entry, source=source) for entry in put_in(change)])
+            return apply_change(objects, change, moment)
         except ApiError as error:
             raise Failure(f"{source}: {error.message}") from error
     raise Failure(f"{name}: there is no change in it")
+
+
+def refuse_faulty(documents: Sequence[Document]) -> None:
+    """Fails with a line for each fault for which a hub would refuse one of the objects."""
+    from fairway.cli.refusals import refusals  # noqa: PLC0415 - as above
+
+    faults = refusals(documents)
+    if faults:
+        raise Failure("\n  ".join(["a hub would not accept these objects:", *faults]))
 
 
 def _contents(names: Sequence[str], recursive: bool) -> Iterator[tuple[bytes, str]]:
@@ -71,8 +82,12 @@ def _contents(names: Sequence[str], recursive: bool) -> Iterator[tuple[bytes, st
 
 def parse(text: str | bytes, source: str) -> list[Object]:
     """Parses all objects of a text."""
+    return [document.value for document in _read(text, source)]
+
+
+def _read(text: str | bytes, source: str) -> list[Document]:
     try:
-        return [document.value for document in read_documents(text, source)]
+        return read_documents(text, source)
     except ManifestError as error:
         raise Failure(error.message) from error
 

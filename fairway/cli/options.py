@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
+
+from fairway.clock import parse_timestamp
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,6 +33,34 @@ class Duration(click.ParamType[float]):
         if not parts or "".join(number + unit for number, unit in parts) != text:
             self.fail(f"{value!r} is not a duration; write 90s, 5m or 1h30m", param, ctx)
         return sign * sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+class Moment(click.ParamType[float]):
+    """`2026-11-15T08:00:00Z`, `2026-11-15 08:00`, `2026-11-15`, or seconds since 1970.
+
+    A time without a zone is in the local one, as commands show times; a date is its first moment.
+    In seconds since 1970, as a float.
+    """
+
+    name = "moment"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float | int):
+            return float(value)
+        try:
+            if re.fullmatch(r"\d+(\.\d+)?", value):
+                # A number that no date can show is no moment either.
+                return datetime.fromtimestamp(float(value), UTC).timestamp()
+            return parse_timestamp(value)
+        except (ValueError, OverflowError, OSError):
+            return self.fail(
+                f"{value!r} is not a time; write 2026-11-15T08:00:00Z, '2026-11-15 08:00',"
+                " 2026-11-15, or seconds since 1970",
+                param,
+                ctx,
+            )
 
 
 class OutputForm(click.ParamType[str]):

@@ -14,7 +14,7 @@ import click
 from fairway.api.errors import ApiError
 from fairway.cli import explain_plan, options, terminal
 from fairway.cli.commands import Command
-from fairway.cli.manifests import apply_edits, read_snapshot
+from fairway.cli.manifests import apply_edits, read_snapshot, refuse_faulty
 from fairway.cli.render_table import Grid, show
 from fairway.cli.session import Failure
 
@@ -27,6 +27,7 @@ EXAMPLES = """
     fairway plan -f fleet.yaml -f job.yaml -o json
     fairway snapshot dump | fairway plan -f -   what a running hub would do now
     fairway plan -f fleet.yaml --explain vision/train
+    fairway plan -f fleet.yaml --now 2026-11-15T08:00:00Z   or "2026-11-15 08:00", or seconds
     fairway plan -f fleet.json --if edit.yaml   the same with a change, such as {lose: [east]}
 """
 _REASONS_SHOWN = 4
@@ -37,9 +38,9 @@ _REASONS_SHOWN = 4
 @options.recursive
 @click.option(
     "--now",
-    type=float,
-    metavar="SECONDS",
-    help="The moment of the plan, in seconds since 1970; else that of a snapshot, else now.",
+    type=options.Moment(),
+    metavar="TIME",
+    help="The moment of the plan; else that of a snapshot, else now.",
 )
 @click.option(
     "--explain",
@@ -86,7 +87,9 @@ def plan(
     if not filenames:
         raise click.UsageError("Say which files, with -f FILE.")
     try:
-        result, taken_at = read_snapshot(filenames, recursive=recursive)
+        documents, taken_at = read_snapshot(filenames, recursive=recursive)
+        refuse_faulty(documents)
+        result = [document.value for document in documents]
         moment = next(number for number in (now, taken_at, time.time()) if number is not None)
         for edit in edits:
             result = apply_edits(result, edit, moment)

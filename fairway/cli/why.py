@@ -80,7 +80,9 @@ def _facts(facts: Object) -> Iterator[Text]:
         yield _pair("Needs", f"{needs['amount']}{between}{needs['of']}")
     if nearest:
         short = "not together" if nearest["short"] == "0" else f"{nearest['short']} short"
-        yield _pair("Nearest", f"{nearest['cluster']}, {nearest['free']} free ({short})")
+        flavor = nearest.get("flavor") or ""
+        of = f" {flavor}" if flavor and needs and flavor != needs["of"] else ""
+        yield _pair("Nearest", f"{nearest['cluster']}, {nearest['free']}{of} free ({short})")
     if quota := facts.get("quota"):
         yield _pair("Quota", str(quota["message"]))
     if position := facts.get("position"):
@@ -92,13 +94,16 @@ def _facts(facts: Object) -> Iterator[Text]:
 
 def _expected(expected: Object, start: float, now: float) -> str:
     latest = expected.get("latest")
-    if latest is None:
+    if expected.get("isGuess"):
+        when = clock(start, now)
+    elif latest is None:
         when = f"{clock(start, now)} or later"
     else:
         earliest = float(expected.get("earliest") or start)
         when = clock(start, now) + margin(max(float(latest) - start, start - earliest))
     because = expected.get("because")
-    return f"{when}, when {because} ends" if because else when
+    when = f"{when}, when {because} ends" if because else when
+    return f"{when} (a guess: not all run times are known)" if expected.get("isGuess") else when
 
 
 def _try_(body: Object) -> Iterator[Text | str]:

@@ -28,6 +28,7 @@ from fairway.controllers.glance import glance
 from fairway.controllers.history.book_lines import Keeper, NoKeeper
 from fairway.controllers.history.sampler import History
 from fairway.controllers.inventory.controller import Inventory
+from fairway.controllers.kept_lines import LineKeeper, NoLineKeeper
 from fairway.controllers.kind_rules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.metric_sources import Measuring
@@ -45,7 +46,6 @@ from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettin
 from fairway.controllers.shadow import Shadows
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import Settings, Terms
-from fairway.controllers.timeline.spans import NoSpanKeeper, SpanKeeper
 from fairway.controllers.timeline.timeline import Timeline
 from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volume_claims import Volumes
@@ -71,7 +71,8 @@ class PlaneOptions:
     scheduling: SchedulerSettings = field(default_factory=SchedulerSettings)
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
-    spans: SpanKeeper = field(default_factory=NoSpanKeeper)  # where ended spans are kept
+    decisions: LineKeeper = field(default_factory=NoLineKeeper)  # where decisions are kept
+    spans: LineKeeper = field(default_factory=NoLineKeeper)  # where ended spans are kept
     beside: Sequence[Controller] = ()  # what else only the leader may run, such as agents
     look_seconds: float = LOOK_SECONDS  # how often clusters, queues and pools are looked at
     sources: Sources = field(default_factory=NoSources)  # which sources to ask for metrics
@@ -110,7 +111,9 @@ class ControlPlane:
             shared=SharedState(clock),
         )
         self.planner = RecordingPlanner(options.make_planner, options.sink)
-        self.scheduler = Scheduler(context, planner=self.planner, settings=options.scheduling)
+        self.scheduler = Scheduler(
+            context, planner=self.planner, settings=options.scheduling, keeper=options.decisions
+        )
         self.traffic = Traffic(context)
         self.timeline = Timeline(context, scheduler=self.scheduler, keeper=options.spans)
         self.history = History(context, scheduler=self.scheduler, keeper=options.history)
@@ -141,6 +144,7 @@ class ControlPlane:
             Rollouts(context, measuring=measuring),
             self.traffic,
             Autoscaling(context, measuring=measuring),
+            context.notes,
             *options.beside,
         )
 
@@ -189,16 +193,7 @@ class ControlPlane:
 
     async def decisions(self, workload: str, most: int) -> list[dict[str, Any]]:
         """Recent decisions on all workloads or on one, the latest last."""
-        result: list[dict[str, Any]] = []
-        for decision in reversed(self.planner.decisions):
-            steps = [
-                step for step in decision["steps"] if not workload or _concerns(step, workload)
-            ]
-            if steps:
-                result.append({"now": decision["now"], "steps": steps})
-            if len(result) >= most:
-                break
-        return result[::-1]
+        return self.scheduler.decisions.latest(workload, most)
 
     async def standing(self) -> dict[str, Any]:
         standings = await self.scheduler.ask(Standings())
@@ -251,10 +246,6 @@ def _highest_term(cache: Cache) -> int:
         work = _read_work(stored.raw)
         highest = max(highest, work.spec.term, work.status.term)
     return highest
-
-
-def _concerns(step: dict[str, Any], workload: str) -> bool:
-    return workload in (step.get("workload"), step.get("for"))
 
 
 async def run_all(parts: Sequence[Awaitable[None]]) -> None:

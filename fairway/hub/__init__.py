@@ -5,7 +5,8 @@
     replicas                    the other replicas of a hub, and lines to them
     answers                     answers to questions
     pod_lists, pod_usage        the pods of a workload and what they use, asked of agents
-    decision_log, history_log, span_log  what is kept on disk
+    decision_log, history_log, line_log  what is kept on disk
+    background                  work on a thread of its own
     on_kubernetes, conversion   a hub whose objects are on a kube-apiserver
 
 `app` chooses the parts and puts them together.

@@ -8,6 +8,7 @@ replica (`replicas`) and pass the caller's name with the question.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypedDict
 
@@ -28,14 +29,16 @@ from fairway.streams.line import USUAL, Limits, Line, Socket, Talk
 from fairway.streams.relay import relay
 from fairway.streams.requests import WELL, Ask, Channel, Outcome, TalkEnded
 
+_log = logging.getLogger(__name__)
+
 _BEGIN_SECONDS = 30.0  # how long to wait for an agent
 _REMEMBERED_BYTES_MOST = 64 << 20
-# What only the leading replica remembers: asked for by the workload and how many.
+# What each replica decided while it led: asked for by the workload and how many.
 DECISIONS = "decisions"
 _NOT_HERE = Outcome(reason="NotHere", message="the agent has not called this replica")
 
 
-Memory = Callable[[Ask], Awaitable[bytes | None]]
+Memory = Callable[[Ask], Awaitable[bytes]]
 
 
 class _Shared(TypedDict):
@@ -63,8 +66,7 @@ class Reaching:
         self._replicas = replicas
         if replicas is not None:
             replicas.serve = self.answer_replica
-        # Answers from the memory of this replica; None where another one leads.
-        self.memory: Memory | None = None
+        self.memory: Memory | None = None  # answers from what this replica remembers
         self._agents = agents
         self._cache = cache
         self._clock = clock
@@ -167,24 +169,27 @@ class Reaching:
             details={},
         )
 
-    async def ask_leader(self, ask: Ask) -> bytes | None:
-        """What the leading replica remembers; None: no other replica says that it leads."""
+    async def ask_replicas(self, ask: Ask) -> list[bytes]:
+        """What the other replicas remember; one that does not answer is left out."""
+        answers: list[bytes] = []
         if self._replicas is None:
-            return None
+            return answers
         async for line in self._replicas.lines():
             try:
-                return await Output(await _talk_on(line, ask)).whole(_REMEMBERED_BYTES_MOST)
+                answer = await Output(await _talk_on(line, ask)).whole(_REMEMBERED_BYTES_MOST)
             except TalkEnded as ended:
                 if ended.outcome.reason != _NOT_HERE.reason:
-                    raise from_status(msgspec.to_builtins(ended.outcome)) from ended
-            except TimeoutError:
-                continue
-        return None
+                    _log.warning("a replica does not say what it remembers: %s", ended.outcome)
+            except (ApiError, TimeoutError) as fault:
+                _log.warning("a replica does not say what it remembers: %r", fault)
+            else:
+                answers += [answer] if answer is not None else []
+        return answers
 
     async def _recall(self, ask: Ask, talk: Talk) -> Outcome:
-        remembered = await self.memory(ask) if self.memory is not None else None
-        if remembered is None:
+        if self.memory is None:
             return _NOT_HERE
+        remembered = await self.memory(ask)
         await talk.begin()
         await talk.send(Channel.OUTPUT, remembered)
         return WELL

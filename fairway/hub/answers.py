@@ -9,6 +9,7 @@ import msgspec
 from fairway.api.discretion import MayLook
 from fairway.controllers.history.answers import Asked
 from fairway.controllers.plane import ControlPlane
+from fairway.controllers.scheduling.decisions import merge
 from fairway.controllers.timeline.picture import Wanted
 from fairway.controllers.whatif.edits import confirm_seen, read_change
 from fairway.controllers.whatif.whatif import WhatIf
@@ -34,19 +35,13 @@ class HubAnswers:
         return await self._plane.explain(namespace, name, may)
 
     async def decisions(self, workload: str, most: int) -> list[JsonObject]:
-        """Recent decisions, from the replica that leads."""
-        if not self._plane.terms.is_leader:
-            remembered = await self._reaching.ask_leader(
-                Ask(kind=DECISIONS, work=workload, most=most)
-            )
-            if remembered is not None:
-                decoded: list[JsonObject] = msgspec.json.decode(remembered)
-                return decoded
-        return await self._plane.decisions(workload, most)
+        """Recent decisions of all replicas: each remembers what it decided while it led."""
+        own = await self._plane.decisions(workload, most)
+        ask = Ask(kind=DECISIONS, work=workload, most=most)
+        others = [msgspec.json.decode(item) for item in await self._reaching.ask_replicas(ask)]
+        return merge(own, *others, most=most)
 
-    async def _describe(self, ask: Ask) -> bytes | None:
-        if not self._plane.terms.is_leader:
-            return None
+    async def _describe(self, ask: Ask) -> bytes:
         return msgspec.json.encode(await self._plane.decisions(ask.work, ask.most))
 
     async def standing(self) -> JsonObject:

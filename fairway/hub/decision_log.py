@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import BinaryIO
+
+from fairway.hub.background import Background, Task
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +22,6 @@ _SEGMENT_BYTES = 32 << 20
 _SEGMENTS_MOST = 8
 _CHUNK_BYTES = 1 << 16
 _TIMES_FED = 5
-_WAITING_MOST = 64
 _AGAIN_SECONDS = 60.0  # before a disk that failed is tried again
 DECISIONS = ".decisions"
 
@@ -110,8 +109,7 @@ class BackgroundSink:
     def __init__(self, sink: FileSink, *, now: Callable[[], float] = monotonic) -> None:
         self._sink = sink
         self._now = now
-        self._thread = ThreadPoolExecutor(1, "fairway-record")
-        self._waiting: deque[Future[None]] = deque()
+        self._thread = Background("fairway-record")
         self._broken_at: float | None = None
 
     @property
@@ -121,18 +119,18 @@ class BackgroundSink:
         return self._sink.is_full
 
     def begin(self) -> None:
-        self._thread.submit(self._begin).result()
+        self._thread.finish(self._begin)
 
     def end_feed(self) -> None:
-        self._hand_over(self._sink.end_feed)
+        self._thread.hand_over(lambda: self._do(self._sink.end_feed))
 
     def write(self, entry: bytes) -> None:
-        self._hand_over(lambda: self._sink.write(entry))
+        self._thread.hand_over(lambda: self._do(lambda: self._sink.write(entry)))
 
     def close(self) -> None:
         """Returns once everything is written."""
-        self._thread.submit(self._do, self._sink.close).result()
-        self._thread.shutdown()
+        self._thread.finish(lambda: self._do(self._sink.close))
+        self._thread.close()
 
     def _begin(self) -> None:
         self._broken_at = None
@@ -140,13 +138,7 @@ class BackgroundSink:
             self._sink.close()  # the segment may lack its end
         self._do(self._sink.begin)
 
-    def _hand_over(self, task: Callable[[], None]) -> None:
-        waiting = self._waiting
-        while waiting and (waiting[0].done() or len(waiting) >= _WAITING_MOST):
-            waiting.popleft().result()
-        waiting.append(self._thread.submit(self._do, task))
-
-    def _do(self, task: Callable[[], None]) -> None:
+    def _do(self, task: Task) -> None:
         if self._broken_at is not None:
             return  # entries after a gap are useless
         try:

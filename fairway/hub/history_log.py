@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from fairway.hub.background import Background, Task
 from fairway.hub.decision_log import FileSink, read_segment, segments
 
 _log = logging.getLogger(__name__)
 
 _SEGMENT_BYTES = 8 << 20
 _SEGMENTS_MOST = 2
-_WAITING_MOST = 64
 _SUFFIX = ".history"
 
 
@@ -32,8 +30,7 @@ class HistoryFile:
         self._sink = FileSink(
             folder, segment_bytes=segment_bytes, segments_most=_SEGMENTS_MOST, suffix=_SUFFIX
         )
-        self._thread = ThreadPoolExecutor(1, "fairway-history")
-        self._waiting: deque[Future[None]] = deque()
+        self._thread = Background("fairway-history")
         self._is_broken = False
 
     @property
@@ -45,15 +42,15 @@ class HistoryFile:
             yield _lines(path)
 
     def begin(self, whole: Iterator[bytes]) -> None:
-        self._hand_over(lambda: self._begin(whole))
+        self._thread.hand_over(lambda: self._do(lambda: self._begin(whole)))
 
     def write(self, line: bytes) -> None:
-        self._hand_over(lambda: self._write(line))
+        self._thread.hand_over(lambda: self._do(lambda: self._write(line)))
 
     def close(self) -> None:
         """Returns once everything is written."""
-        self._thread.submit(self._do, self._sink.close).result()
-        self._thread.shutdown()
+        self._thread.finish(lambda: self._do(self._sink.close))
+        self._thread.close()
 
     def _begin(self, whole: Iterator[bytes]) -> None:
         self._is_broken = False
@@ -70,14 +67,7 @@ class HistoryFile:
         if not self._is_broken:  # lines after a gap are useless
             self._sink.write(line)
 
-    def _hand_over(self, task: Callable[[], None]) -> None:
-        """Hands a task to the thread; if too many wait, waits for the oldest."""
-        waiting = self._waiting
-        while waiting and (waiting[0].done() or len(waiting) >= _WAITING_MOST):
-            waiting.popleft().result()
-        waiting.append(self._thread.submit(self._do, task))
-
-    def _do(self, task: Callable[[], None]) -> None:
+    def _do(self, task: Task) -> None:
         try:
             task()
         except OSError as fault:

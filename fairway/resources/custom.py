@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from fairway.api.errors import FieldError, forbidden, required_field
+from fairway.api.meta import is_own_group
 from fairway.resources.conversion import converter
 from fairway.resources.metadata import metadata_node
 from fairway.resources.resource import Column, Resource, ScalePaths
@@ -19,9 +20,6 @@ from fairway.schema.deprecation import deprecated_fields
 from fairway.schema.node import JsonObject, Node, parse
 
 _AGE = Column(name="Age", type="date", path=".metadata.creationTimestamp")
-
-# Groups whose objects are never pruned silently: unknown fields are refused.
-STRICT_GROUPS = frozenset({"fairway.dev"})
 
 
 def custom_resources(definition: JsonObject) -> list[Resource]:
@@ -55,7 +53,7 @@ def _resource(
     api_version = f"{group}/{version['name']}"
     subresources = version.get("subresources") or {}
     return Resource(
-        group=spec["group"],
+        group=group,
         version=version["name"],
         plural=names["plural"],
         kind=names["kind"],
@@ -70,7 +68,7 @@ def _resource(
         has_status="status" in subresources,
         scale=_scale(subresources.get("scale")),
         is_custom=True,
-        is_strict=spec["group"] in STRICT_GROUPS,
+        is_strict=is_own_group(group),  # never pruned silently: unknown fields are refused
         storage_version=storage,
         to_this=converter(api_version, nodes),
         to_stored=converter(f"{group}/{storage}", nodes),

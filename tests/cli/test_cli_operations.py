@@ -237,6 +237,39 @@ def test_an_explanation_names_needs_position_reasons_and_remedies() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        (
+            {"start": 3600.0, "earliest": 3000.0, "latest": 4200.0, "because": "vision/a"},
+            "± 10m, when vision/a ends",
+        ),
+        (
+            {"start": 3600.0, "earliest": 3000.0, "because": "vision/a"},
+            "or later, when vision/a ends",
+        ),
+        (
+            {"start": 3600.0, "because": "vision/a", "isGuess": True},
+            "when vision/a ends (a guess: not all run times are known)",
+        ),
+    ],
+    ids=["with its range", "with one end of it open", "as a guess"],
+)
+def test_an_expected_start_is_said(expected: dict[str, object], said: str) -> None:
+    workload = {"metadata": {"name": "train"}, "spec": {}}
+    told = [str(line) for line in lines(workload, EXPLAINED | {"expected": expected})]
+    (line,) = [line for line in told if line.startswith("  Expected")]
+    assert line.endswith(said)
+    assert ("±" in line) == ("latest" in expected)
+
+
+def test_another_flavor_of_the_nearest_cluster_is_named() -> None:
+    workload = {"metadata": {"name": "train"}, "spec": {}}
+    nearest = {"cluster": "site", "free": "12", "short": "4", "flavor": "a100"}
+    told = [str(line) for line in lines(workload, EXPLAINED | {"nearest": nearest})]
+    assert "  Nearest   site, 12 a100 free (4 short)" in told
+
+
 def claimed(**more: object) -> dict[str, object]:
     return {"placements": [{"cluster": "site"}], **more}
 

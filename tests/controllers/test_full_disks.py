@@ -78,13 +78,13 @@ def test_decisions_are_made_though_they_cannot_be_recorded(tmp_path: Path) -> No
     with full_disk():
         for _ in range(200):
             sink.write(NOISE[0])
-        sink._waiting[-1].result()
+        sink._thread.finish(lambda: None)
         assert not sink.is_full  # another segment is asked for a while later
         now[0] += 60
         assert sink.is_full
         sink.begin()
         sink.write(NOISE[0])
-        sink._waiting[-1].result()
+        sink._thread.finish(lambda: None)
         assert not sink.is_full
     now[0] += 60
     assert sink.is_full

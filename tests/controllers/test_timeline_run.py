@@ -10,10 +10,10 @@ import pytest
 
 from fairway.clock import VirtualClock
 from fairway.controllers.glance import Glance, glance
-from fairway.controllers.scheduling import expected_starts
 from fairway.controllers.timeline.picture import By, Drawn, Wanted, picture
 from fairway.controllers.timeline.spans import Span, ending_of
-from fairway.hub.span_log import SpanFile
+from fairway.core.forecast import starts
+from fairway.hub.line_log import LineFile
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Stored, Write
 from fairway.store.keys import WORKLOADS
@@ -25,7 +25,7 @@ _USER = Write(user="ada", manager="test")
 
 @pytest.fixture
 async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path):
-    keeper = SpanFile(tmp_path / "spans")
+    keeper = LineFile(tmp_path / "spans")
     async with running(store, clock, tmp_path / "clusters", spans=keeper) as found:
         await found.apply(FLEET)
         await clock.advance(1)
@@ -84,7 +84,7 @@ async def test_a_deleted_workload_is_remembered_and_outlives_the_hub(
     store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
 ) -> None:
     for is_first in (True, False):
-        keeper = SpanFile(tmp_path / "spans")
+        keeper = LineFile(tmp_path / "spans")
         async with running(store, clock, tmp_path / "clusters", spans=keeper) as fleet:
             if is_first:
                 await fleet.apply(FLEET + "---" + job("gone", seconds=20))
@@ -108,7 +108,7 @@ async def test_names_go_and_areas_stay_where_the_caller_may_not_know(fleet: Flee
 async def test_past_a_size_nobody_is_foreseen_and_reservations_stay(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expected_starts, "_LOOKS_MOST", 3)
+    monkeypatch.setattr(starts, "LOOKS_MOST", 3)
     await fleet.apply(job("long", pods=2, seconds=600))
     await fleet.until("long", "Running", 30)
     await fleet.apply(job("large", pods=2, seconds=60))
@@ -176,12 +176,30 @@ async def test_the_area_is_the_same_however_many_are_told_one_by_one(most: int) 
 
 
 def test_a_file_of_spans_is_shortened_and_a_broken_last_line_left_out(tmp_path: Path) -> None:
-    file = SpanFile(tmp_path / "spans", lines_most=3)
+    file = LineFile(tmp_path / "spans", lines_most=3)
     for at in range(8):
         file.keep(b"%d" % at)
     file.close()
-    assert list(SpanFile(tmp_path / "spans", lines_most=3).read()) == [b"5", b"6", b"7"]
+    assert list(LineFile(tmp_path / "spans", lines_most=3).read()) == [b"5", b"6", b"7"]
     assert (tmp_path / "spans").read_bytes().count(b"\n") < 7
     with (tmp_path / "spans").open("ab") as broken:
         broken.write(b"half of a li")
-    assert list(SpanFile(tmp_path / "spans", lines_most=3).read()) == [b"5", b"6", b"7"]
+    assert list(LineFile(tmp_path / "spans", lines_most=3).read()) == [b"5", b"6", b"7"]
+
+
+async def test_the_timeline_and_the_explanation_expect_the_same_start(fleet: Fleet) -> None:
+    """Three wait in one queue behind a job that tells its end; each is asked for by itself."""
+    await fleet.apply(job("long", pods=2, seconds=600))
+    await fleet.until("long", "Running", 30)
+    for name in ("first", "second", "third"):
+        await fleet.apply(job(name, pods=2, seconds=60))
+    await fleet.clock.advance(2)
+    shown = {
+        span["workload"]: span["from"]
+        for span in (await told(fleet))["spans"]
+        if span["sort"] in ("expected", "reserved")
+    }
+    assert len(shown) == 3
+    for key, start in shown.items():
+        explained = await fleet.plane.explain(*key.split("/"))
+        assert explained["expected"]["start"] == pytest.approx(start, abs=1), key

@@ -14,7 +14,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.timeline import spans as spans_module
 from fairway.controllers.timeline.picture import Drawn, Wanted, picture
 from fairway.controllers.timeline.spans import Span, Spans
-from fairway.hub.span_log import SpanFile
+from fairway.hub.line_log import LineFile
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
@@ -28,7 +28,7 @@ class Told:
     def __init__(self, store: EmbeddedStore, clock: VirtualClock, path: Path) -> None:
         cache = Cache(store, clock=clock)
         self.clock = clock
-        self.keeper = SpanFile(path)
+        self.keeper = LineFile(path)
         self.spans = Spans(cache, clock, self.keeper)
         self._follow = cache.mirror(WORKLOADS).followers[-1]
 

@@ -19,6 +19,7 @@ from fairway.core.model import (
     PlacedPods,
     PodSet,
     Policy,
+    Pool,
     PreemptionRules,
     Queue,
     Quota,
@@ -83,13 +84,11 @@ def job(key: str, one: Form, **parts: Any) -> Workload:
 
 
 def running(
-    key: str, gpus: int, node: int, *, minutes: float, where: str = "hangzhou-1"
+    key: str, gpus: int, node: int, *, minutes: float, where: str = "hangzhou-1", on: str = "h100"
 ) -> Workload:
-    """A job on one H100 node, ten minutes old, that its limit ends in so many minutes."""
+    """A job on one node, ten minutes old, that its limit ends in so many minutes."""
     one = form(gpus)
-    pods = PlacedPods(
-        name="worker", count=gpus, shape=one.pod_sets[0].shape, flavors=((GPU, "h100"),)
-    )
+    pods = PlacedPods(name="worker", count=gpus, shape=one.pod_sets[0].shape, flavors=((GPU, on),))
     placed = Placed(cluster=where, pods=(pods,), bound={"worker": {node: gpus}})
     since = NOON - 600
     held = Held(queue="research", placed=(placed,), decided_at=since, started_at=since)
@@ -157,6 +156,53 @@ CASES = [
         ),
     ),
     Case(
+        id="a cluster that lacks the flavor is not the nearest, even if all others are full",
+        clusters=[place("east", "a100"), place("west", "h100")],
+        workloads=[
+            running("r", 8, 0, minutes=60, where="west"),
+            job("w", form(8, flavors=("h100",))),
+        ],
+        expect=(
+            "needs 8 × h100 in one cluster; nearest is west with 0 free (8 short);"
+            " queue research has quota for it;"
+            " expected start 13:00 ± 54 min when vision/r ends; starts now if you accept 8 × a100"
+        ),
+    ),
+    Case(
+        id="the nearest has another flavor that it accepts, which is named",
+        clusters=[place("east", "a100"), place("west", "h100")],
+        workloads=[
+            running("r", 8, 0, minutes=60, where="west"),
+            running("s", 4, 0, minutes=60, where="east", on="a100"),
+            job("w", form(8)),
+        ],
+        expect=(
+            "needs 8 × h100 in one cluster; nearest is east with 4 a100 free (4 short);"
+            " queue research has quota for it;"
+            " expected start 13:00 ± 54 min when vision/r ends; starts now with 4 × a100"
+        ),
+    ),
+    Case(
+        id="a cluster that could get the flavor from a pool may be the nearest",
+        clusters=[
+            place("east", "a100", pools=(Pool(name="p", shape=((GPU, 8000),), labels=ON_H100),))
+        ],
+        workloads=[job("w", form(8, flavors=("h100",)))],
+        expect=(
+            "needs 8 × h100 in one cluster; nearest is east with 0 free (8 short);"
+            " queue research has quota for it; starts now if you accept 8 × a100"
+        ),
+    ),
+    Case(
+        id="no cluster that it may use has the flavor",
+        clusters=[place("east", "a100"), place("west", "h100", is_open=False)],
+        workloads=[job("w", form(8, flavors=("h100",)))],
+        expect=(
+            "needs 8 × h100 in one cluster; no cluster that it may use has h100 nodes;"
+            " starts now if you accept 8 × a100"
+        ),
+    ),
+    Case(
         id="quota is short and would help",
         queue=research(h100=18, a100=0),
         workloads=[JOB_17, job("w", form(8, flavors=("h100",))), running("s", 8, 1, minutes=9)],
@@ -201,7 +247,8 @@ CASES = [
             "needs 8 × h100 in one cluster; nearest is hangzhou-1 with 0 free (8 short);"
             " hangzhou-1: what is free is reserved for vision/big; queue research has quota for it;"
             " 1 is ahead of it in queue research;"
-            " expected start 2027-01-16 14:05 ± 24 h when vision/big ends;"
+            " expected start 2027-01-16 14:05 when vision/big ends, which is a guess: not all run"
+            " times are known;"
             " starts now if you accept 8 × a100"
         ),
     ),
@@ -299,7 +346,7 @@ def test_programs_get_everything() -> None:
         "needs": {"amount": "16", "of": "h100"},
         "position": 1,
         "waiting": 1,
-        "nearest": {"cluster": "hangzhou-1", "free": "12", "short": "4"},
+        "nearest": {"cluster": "hangzhou-1", "free": "12", "short": "4", "flavor": "h100"},
         "places": [{"cluster": "hangzhou-1", "free": "12", "short": "4", "flavor": "h100"}],
         "ladder": [{"rung": "Idle"}, {"rung": "Preempt"}, {"rung": "Provision"}],
         "expected": {

@@ -8,7 +8,14 @@ import pytest
 
 from fairway.api.reasons import Code, Reason
 from fairway.core.cycle import plan
-from fairway.core.forecast.starts import Expected, first_starts, forecast, impossible
+from fairway.core.forecast import starts
+from fairway.core.forecast.starts import (
+    Expected,
+    expected_start,
+    first_starts,
+    forecast,
+    impossible,
+)
 from fairway.core.model import Form, Policy, Pool, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.snapshot import Facts, Snapshot
@@ -24,6 +31,11 @@ def at(start: float, earliest: float, latest: float | None, because: str = "") -
         latest=None if latest is None else NOW + latest,
         because=because,
     )
+
+
+def guess(start: float, because: str) -> Expected:
+    """Seconds from now; a run time on which it depends is not known."""
+    return Expected(start=NOW + start, because=because, is_guess=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +54,21 @@ class Case:
 
 def likely(workload: Workload, seconds: float) -> Workload:
     return replace(workload, run_seconds=seconds)
+
+
+_DAY = 86_400.0
+
+
+def endless(name: str, node: int) -> Workload:
+    """One that runs on a node, and says nothing of its end."""
+    return replace(runs(name, 4, node), limit_seconds=None)
+
+
+def moved(workload: Workload, where: str) -> Workload:
+    """The same in another cluster."""
+    assert workload.held is not None
+    placed = tuple(replace(each, cluster=where) for each in workload.held.placed)
+    return replace(workload, held=replace(workload.held, placed=placed))
 
 
 CASES = [
@@ -90,7 +117,7 @@ CASES = [
         expect={
             "big": at(100, 10, 100, "short"),
             "short": at(0, 0, 0),
-            "long": at(86_500, 8_650, None, "big"),
+            "long": guess(86_500, "big"),
         },
         horizon=100_000.0,
     ),
@@ -100,6 +127,36 @@ CASES = [
         depth=1,
         workloads=[runs("r", 4, 0), asks("w1", at=1.0), asks("w2", at=2.0)],
         expect={"w1": at(100, 10, 100, "r")},
+    ),
+    Case(
+        id="a start that waits for one of unknown run time is a guess without a range",
+        clusters=[cluster("a", NODE)],
+        workloads=[endless("r", 0), asks("w")],
+        expect={"w": guess(_DAY - 50, "r")},
+        horizon=2 * _DAY,
+    ),
+    Case(
+        id="who waits for one whose start is a guess is a guess too",
+        clusters=[cluster("a", NODE)],
+        workloads=[
+            endless("r", 0),
+            asks("first", at=1.0, limit=200.0),
+            asks("second", at=2.0, limit=200.0),
+        ],
+        expect={"first": guess(_DAY - 50, "r"), "second": guess(_DAY + 150, "first")},
+        horizon=3 * _DAY,
+    ),
+    Case(
+        id="a gang that takes the nodes of one of unknown run time is a guess, whoever ends last",
+        workloads=[endless("r", 0), runs("s", 4, 1, left=_DAY), asks("w", nodes=2)],
+        expect={"w": guess(_DAY, "s")},
+        horizon=3 * _DAY,
+    ),
+    Case(
+        id="one of unknown run time elsewhere makes no guess of a start",
+        clusters=[cluster("a", NODE), cluster("b", NODE)],
+        workloads=[endless("r", 0), moved(runs("s", 4, 0), "b"), asks("w")],
+        expect={"w": at(100, 10, 100, "s")},
     ),
     Case(
         id="nothing is said of what lies beyond the horizon",
@@ -179,6 +236,41 @@ def test_with_few_plans_ends_are_taken_together_and_a_start_is_said_late_not_ear
         assert value.start is not None
         assert rough[key].start is None or rough[key].start >= value.start
     assert rough["w0"].start == NOW + 300
+
+
+LINE = [runs("r", 4, 0), *(asks(f"w{n}", at=float(n), limit=100.0) for n in range(4))]
+
+
+def test_the_fleet_says_how_many_of_each_queue_are_forecast() -> None:
+    facts = facts_of(LINE, clusters=[cluster("a", NODE)])
+    for depth in (0, 1, 3):
+        limited = replace(facts, settings=replace(facts.settings, forecast_depth=depth))
+        reached = [f"w{n}" for n in range(depth)]
+        assert list(forecast(limited)) == reached
+        assert list(first_starts(limited)) == reached
+        known = [key for key in facts.workloads if expected_start_of(limited, key) is not None]
+        assert known == reached
+
+
+def expected_start_of(facts: Facts, key: str) -> float | None:
+    return expected_start(facts, facts.workloads[key]).start if key != "r" else None
+
+
+def test_one_beyond_the_common_reach_is_forecast_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many queues fewer of each are forecast together; one that is asked for is still."""
+    facts = facts_of(LINE, clusters=[cluster("a", NODE)])
+    whole = forecast(facts)
+    monkeypatch.setattr(starts, "_HEADS_MOST", 2)
+    assert list(forecast(facts)) == ["w0", "w1"]
+    for key in ("w0", "w1", "w2", "w3"):
+        assert expected_start(facts, facts.workloads[key]) == whole[key]
+
+
+def test_a_fleet_that_is_too_large_is_not_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = facts_of(LINE, clusters=[cluster("a", NODE)])
+    monkeypatch.setattr(starts, "LOOKS_MOST", 8)
+    assert first_starts(facts) == {}
+    assert expected_start(facts, facts.workloads["w0"]) == Expected()
 
 
 POOL = Pool(name="p", shape=((GPU, 8000),), left=0)

@@ -53,6 +53,12 @@ _SETS = [
              "west: needs 3 more h100 GPUs"],
             id="in each cluster",
         ),
+        pytest.param(
+            [cluster("east", 8), cluster("west", 8, model="a100"), workload("a", "q", count=9)],
+            ["east: needs 1 more h100 GPU",
+             "west has no h100 nodes"],
+            id="nothing that is nearly enough, where the cluster lacks the flavor",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_missing(objects: list[dict], expected: list[str]) -> None:

@@ -22,13 +22,14 @@ from fairway.controllers.terms import LEASES, NAME
 from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.kubeapi import KubeApi, load_access
 from fairway.store.interface import Patch, WatchFrom, Write
-from fairway.store.keys import DEFINITIONS
+from fairway.store.keys import DEFINITIONS, EVENTS
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.endtoend.hubs import HubProcess
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.demand import demand
 from tests.kubernetes.sweeping import sweep
+from tests.waiting import seen
 
 pytestmark = pytest.mark.real
 
@@ -220,6 +221,19 @@ async def test_another_replica_takes_over_from_one_that_is_killed(
             await call(real, kubectl, "apply", "-f", "-", given=manifests)
             done = await until_all(store, jobs, has_succeeded, "have succeeded")
             after = await lease(store)
+            # What was decided is told by any replica, also what another one decided.
+            await leader.start()
+            for hub in (one, two):
+                admitted = await seen(
+                    lambda hub=hub: admissions(hub),
+                    lambda admitted: len(admitted) >= jobs,
+                    "the decisions of both replicas",
+                )
+                assert set(admitted) == {f"default/train-{number}" for number in range(jobs)}
+        events = [item.object() for item in (await store.list(EVENTS)).items]
+        uid = done["train-0"].metadata.uid
+        reasons = {event["reason"] for event in events if event["involvedObject"]["uid"] == uid}
+        assert {"Admitted", "Succeeded"} <= reasons
         assert before["holderIdentity"] != after["holderIdentity"]
         assert before["leaseTransitions"] < after["leaseTransitions"]
         assert [item for item in done.values() if not has_run_once(item)] == []
@@ -314,6 +328,13 @@ async def test_the_server_notes_who_creates_a_workload_and_lets_nobody_say_other
         ).object()
         assert made["metadata"]["annotations"][CREATED_BY] == "grace"
         assert made["metadata"]["annotations"][SUBMITTED_BY] == "grace\nlab"
+
+
+async def admissions(hub: HubProcess) -> list[str]:
+    """The workloads that were admitted, as a replica tells it."""
+    answer = await hub.client.ask("fleets", "fleet", "decisions")
+    steps = [step for made in answer["decisions"] for step in made["steps"]]
+    return [step["workload"] for step in steps if step["action"] == "Admit"]
 
 
 async def lease(store: KubernetesStore) -> dict[str, Any]:

@@ -166,6 +166,23 @@ async def test_unknown_fields_warn_are_refused_or_pass(call: Caller, namespace: 
     assert (await call("POST", path, pod("other"), fieldValidation="Maybe")).status == 422
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/apis/fairway.dev/v1alpha1/queues",
+        "/apis/kinds.fairway.dev/v1alpha1/kindrules",
+        "/apis/costs.fairway.dev/v1alpha1/costaccounts",
+        "/apis/serving.fairway.dev/v1alpha1/namespaces/default/rollouts",
+    ],
+)
+async def test_unknown_fields_of_our_own_groups_are_refused(call: Caller, path: str) -> None:
+    body = {"metadata": {"name": fresh("strict")}, "spec": {"noSuchField": 1}}
+    refused = await call("POST", path, body)
+    assert refused.status == 422
+    causes = {cause["field"]: cause["message"] for cause in refused.json["details"]["causes"]}
+    assert causes["spec.noSuchField"].startswith("Forbidden: unknown field")
+
+
 async def test_deletion_takes_options_from_the_body_and_from_the_query(
     call: Caller, path: str
 ) -> None:

@@ -23,7 +23,7 @@ from hub_calls import Caller, Json, Stream, calling, config_map
 
 from fairway.app import HubOptions, open_hub
 from fairway.server.access import certificates
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, seen
 
 PATH = "/api/v1/namespaces/default/configmaps"
 
@@ -214,6 +214,44 @@ async def test_a_killed_hub_keeps_what_it_acknowledged_and_watchers_resume(
     versions = [version for version, _ in heard.told]
     assert versions == sorted(set(versions))
     assert {name: version for version, name in heard.told} == found
+
+
+DECISIONS = "/apis/fairway.dev/v1alpha1/fleets/fleet/decisions"
+_OURS = "/apis/fairway.dev/v1alpha1"
+_POOL = {"name": "n", "count": 1, "shape": {"cpu": "8", "memory": "8Gi", "pods": "10"}}
+_PODS = {"name": "main", "count": 1, "requests": {"cpu": "1"}}
+FLEET: dict[str, Json] = {
+    f"{_OURS}/fleets": {"metadata": {"name": "fleet"}, "spec": {}},
+    f"{_OURS}/clusters": {
+        "metadata": {"name": "here"},
+        "spec": {"simulated": {"nodePools": [_POOL]}},
+    },
+    f"{_OURS}/queues": {"metadata": {"name": "q"}, "spec": {}},
+    f"{_OURS}/namespaces/default/workloads": {
+        "metadata": {"name": "train"},
+        "spec": {"queue": "q", "podSets": [_PODS]},
+    },
+}
+
+
+async def test_a_killed_hub_knows_what_it_decided_when_it_is_started_again(tmp_path: Path) -> None:
+    data = tmp_path / "hub"
+    async with running(data) as hub, calling(hub.kubeconfig) as call:
+        for path, body in FLEET.items():
+            assert (await call("POST", path, body)).status == 201, path
+        answer = await seen(
+            lambda: call("GET", DECISIONS),
+            lambda answer: bool(answer.status == 200 and answer.json["decisions"]),
+            "a decision",
+        )
+        before = answer.json["decisions"]
+        assert [step["workload"] for made in before for step in made["steps"]] == ["default/train"]
+        await hub.end(signal.SIGKILL)
+    async with running(data) as hub, calling(hub.kubeconfig) as call:
+        again = await seen(
+            lambda: call("GET", DECISIONS), lambda answer: answer.status == 200, "an answer"
+        )
+        assert again.json["decisions"] == before
 
 
 async def test_a_folder_and_a_port_serve_one_hub(tmp_path: Path) -> None:

@@ -304,19 +304,20 @@ async def test_an_address_that_somebody_else_wrote_down_is_not_believed(
     assert asked == []
 
 
-async def test_what_the_leader_remembers_is_told_by_any_replica(
+async def test_what_all_other_replicas_remember_is_told_by_any_of_them(
     store: Store, tmp_path: Path
 ) -> None:
-    async def leads(ask: Ask) -> bytes | None:
+    async def led(ask: Ask) -> bytes:
         return f"{ask.most} of {ask.work}".encode() * 100_000
 
-    async def follows(ask: Ask) -> bytes | None:
-        return None
+    async def never_led(ask: Ask) -> bytes:
+        return b"[]"
 
     ask = Ask(kind="decisions", work="team/train", most=5)
     async with several(store, tmp_path, 3) as (first, second, third):
-        for value, memory_of in ((first, None), (second, follows), (third, leads)):
+        # The first is starting, and remembers nothing yet.
+        for value, memory_of in ((first, None), (second, never_led), (third, led)):
             value.reaching.memory = memory_of
-        assert await first.reaching.ask_leader(ask) == b"5 of team/train" * 100_000
-        third.reaching.memory = follows
-        assert await first.reaching.ask_leader(ask) is None
+        much = b"5 of team/train" * 100_000
+        assert sorted(await first.reaching.ask_replicas(ask)) == [much, b"[]"]
+        assert await third.reaching.ask_replicas(ask) == [b"[]"]

@@ -18,7 +18,7 @@ from fairway.app import prepare_store
 from fairway.clock import VirtualClock
 from fairway.hub.decision_log import FileSink
 from fairway.hub.history_log import HistoryFile
-from fairway.hub.span_log import SpanFile
+from fairway.hub.line_log import LineFile
 from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
@@ -40,7 +40,7 @@ async def hub(data: Path, clock: VirtualClock, *, seed: int = 0) -> AsyncIterato
     chance = random.Random(seed)
     store = EmbeddedStore(journal, standard_catalogue(), clock=clock, chance=chance)
     store.start()
-    sink, spans = FileSink(data / "decisions"), SpanFile(data / "spans")
+    sink, spans = FileSink(data / "decisions"), LineFile(data / "spans")
     history = HistoryFile(data / "history")
     try:
         await prepare_store(store)

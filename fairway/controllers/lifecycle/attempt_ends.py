@@ -21,11 +21,11 @@ from fairway.controllers.lifecycle import leaving_replicas
 from fairway.controllers.lifecycle.case import LifecycleCase
 from fairway.controllers.lifecycle.recovery import Blame, back_off
 from fairway.controllers.lifecycle.troubles import Trouble
+from fairway.controllers.workload_events import TASKS_DONE
 from fairway.core.preemption.holders import lost_of_tasks
 from fairway.core.task_numbers import count_of
 
 HISTORY_MOST = 10
-TASKS_DONE = "TasksDone"  # why a batch of tasks of a sweep ended
 AVOIDED_SECONDS = 600  # how long a workload avoids a cluster that failed it
 _AVOIDED_MOST = 64
 _TEXT_MOST = 1024

@@ -159,6 +159,7 @@ class Lifecycle:
         await self._set_aside(change.nodes_aside)
         if change.status is not None:
             await write_status(self._store, head_of(stored), change.status, _WRITE)
+            self._notes.tell(workload, change.status)
             self._written[name] = case.now
             self._shared.count("Moves", change.moves)
         elif change.delete or change.releases:

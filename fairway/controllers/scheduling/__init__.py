@@ -10,5 +10,6 @@ breaker_limits  which steps of a plan the breakers allow
 claims          turns steps of a plan into statuses of workloads
 commit          writes the statuses, each against the version seen, in the leader's term
 arrivals        which clusters have reported since the hub started
+decisions       the decisions that were written lately, kept for the next hub
 record          records the calls to the planner, so that every decision can be replayed
 """

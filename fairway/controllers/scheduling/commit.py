@@ -63,9 +63,15 @@ class Committer:
         store: Store,
         latest: Callable[[Name], Stored | None],
         is_leader: Callable[[], bool],
+        *,
+        tell: Callable[[Workload, WorkloadStatus], None],
     ) -> None:
-        """`latest` returns a workload as the watch delivered it, or as it was written since."""
+        """`latest` returns a workload as the watch delivered it, or as it was written since.
+
+        `tell` is called with each status that was written, and the workload before it.
+        """
         self._store = store
+        self._tell = tell
         self._latest = latest
         self._is_leader = is_leader
         self._width = asyncio.Semaphore(_WIDTH)
@@ -267,8 +273,10 @@ class Committer:
         async with self._width:
             if not self._is_leader():  # the process may have been paused since the batch began
                 raise Unavailable("another replica may lead by now")
-            status = make(codec.decode(body, Workload))
+            workload = codec.decode(body, Workload)
+            status = make(workload)
             stored = await write_status(self._store, body, status, BY_SCHEDULER)
+        self._tell(workload, status)
         metadata = body["metadata"]
         outcome.stored[metadata["namespace"], metadata["name"]] = stored
 

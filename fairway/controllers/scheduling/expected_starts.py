@@ -1,25 +1,18 @@
 """The first expected starts of each queue, and the workloads that hold a reservation.
 
-The planner computes them, and decides nothing meanwhile. So the cost is bounded: the larger the
-fleet, the fewer plans are made ahead; above a certain size none is.
+The planner computes them, and decides nothing meanwhile. They are the starts that an explanation
+gives, from the same forecast.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from fairway.api.amounts import MILLI, is_accelerator
 from fairway.controllers.glance import flavor_of
 from fairway.core.forecast.starts import first_starts
 from fairway.core.model import PlacedPods, Workload, unit_nanos
 from fairway.core.snapshot import Facts
-
-_DEPTH_MOST: Final = 5  # per queue
-_HEADS_MOST: Final = 60  # of all queues together, but at least one per queue
-_PLANS_MOST: Final = 24
-_PLANS_LEAST: Final = 2  # one plan shows only the workloads that start now
-_LOOKS_MOST: Final = 60_000  # workloads and nodes, summed over all plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +34,7 @@ def ahead(facts: Facts) -> list[Ahead]:
     waiting = [workload for workload in facts.workloads.values() if workload.is_waiting]
     if not waiting:
         return []
-    queues = len({workload.queue for workload in waiting})
-    depth = max(1, min(_DEPTH_MOST, _HEADS_MOST // queues))
-    size = len(facts.workloads) - len(waiting) + min(len(waiting), depth * queues)
-    size += sum(len(cluster.nodes) for cluster in facts.clusters.values())
-    plans = min(_PLANS_MOST, _LOOKS_MOST // max(1, size))
-    starts = first_starts(facts, depth=depth, plans_max=plans) if plans >= _PLANS_LEAST else {}
+    starts = first_starts(facts)
     result = [
         Ahead(
             workload=key,

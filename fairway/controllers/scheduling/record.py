@@ -11,8 +11,7 @@ differs.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,8 +20,6 @@ import msgspec
 from fairway.controllers.scheduling.planner import Planner
 from fairway.controllers.scheduling.planner_state import Fed, Planned, Planning
 from fairway.controllers.scheduling.questions import Question, T
-
-_STEPS_MOST = 20_000  # kept in memory, to show recent decisions
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -71,8 +68,6 @@ class RecordingPlanner:
         self._planner = make()
         # Calls are recorded in the order in which the planner takes them.
         self._calling = asyncio.Lock()
-        self.decisions: deque[dict[str, Any]] = deque()
-        self._steps = 0  # in `decisions`
         self._is_begun = False  # whether the segment has its first plan
         sink.begin()
 
@@ -115,22 +110,7 @@ class RecordingPlanner:
                 self._is_begun = True
                 self._sink.end_feed()
             self._sink.write(_encode({"call": "plan", "now": now, "budget": budget, **answer}))
-        if planned.steps:
-            self.decisions.append({"now": now, **answer})
-            self._steps += len(planned.steps)
-            while self._steps > _STEPS_MOST:
-                self._steps -= len(self.decisions.popleft()["steps"])
         return planned
-
-    def take_back(self, workloads: Collection[str], now: float) -> None:
-        """Removes unwritten decisions of `now` from `decisions`; the record keeps them."""
-        if not self.decisions or self.decisions[-1]["now"] != now:
-            return
-        last = self.decisions.pop()
-        kept = [step for step in last["steps"] if step["workload"] not in workloads]
-        self._steps -= len(last["steps"]) - len(kept)
-        if kept:
-            self.decisions.append({**last, "steps": kept})
 
     async def ask(self, question: Question[T], now: float) -> T:
         """Questions are not recorded: they decide nothing."""

@@ -27,6 +27,7 @@ from fairway.api.flavor import Flavor
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload
 from fairway.controllers.context import Context
+from fairway.controllers.kept_lines import LineKeeper, NoLineKeeper
 from fairway.controllers.scheduling import breaker_limits
 from fairway.controllers.scheduling.arrivals import Arrivals
 from fairway.controllers.scheduling.breaker_limits import Restrained
@@ -38,6 +39,7 @@ from fairway.controllers.scheduling.commit import (
     deals_of,
     write_status,
 )
+from fairway.controllers.scheduling.decisions import Decisions
 from fairway.controllers.scheduling.planner import PlannerFault, PlannerLost
 from fairway.controllers.scheduling.planner_state import Fed, Planned, SetAside
 from fairway.controllers.scheduling.questions import Question, T
@@ -87,7 +89,16 @@ Observer = Callable[[Planned, Outcome, int], None]
 class Scheduler:
     """The scheduling controller."""
 
-    def __init__(self, context: Context, *, planner: RecordingPlanner, settings: Settings) -> None:
+    def __init__(
+        self,
+        context: Context,
+        *,
+        planner: RecordingPlanner,
+        settings: Settings,
+        keeper: LineKeeper | None = None,
+    ) -> None:
+        """`keeper` keeps decisions for the next hub."""
+        self.decisions = Decisions(keeper or NoLineKeeper())
         self._store = context.store
         self._cache = context.cache
         self._planner = planner
@@ -96,7 +107,9 @@ class Scheduler:
         self._shared = context.shared
         self._notes = context.notes
         self._settings = settings
-        self._committer = Committer(context.store, self._latest, lambda: context.terms.is_leader)
+        self._committer = Committer(
+            context.store, self._latest, lambda: context.terms.is_leader, tell=context.notes.tell
+        )
         self._alarm = Alarm(context.clock)
         self._arrivals = Arrivals(context.cache, context.clock)
         context.shared.awaits_clusters = self._arrivals.is_waiting
@@ -246,9 +259,7 @@ class Scheduler:
                 except (NotLeader, ApiError, OSError) as fault:
                     # Nothing was written yet: the term would have been the first write.
                     _log.warning("what was planned is dropped, the term is not ours: %r", fault)
-                    dropped = {step.workload for step in planned.steps}
-                    self._planner.take_back(dropped, planned.now)
-                    await self._forget(dropped)
+                    await self._forget({step.workload for step in planned.steps})
                     return self._clock.now() + _AGAIN_SECONDS
             self._note_codes(planned)
             await self._tell_of(planned.set_aside)
@@ -305,7 +316,7 @@ class Scheduler:
             self._unsure.update(outcome.unsure)
             await self._forget(outcome.refused.keys() - unheard)
         refused = allowed.refused.keys() | outcome.refused.keys()
-        self._planner.take_back(refused - outcome.unsure.keys(), planned.now)
+        self.decisions.note(planned, refused - outcome.unsure.keys())
         for observe in self.observers:
             observe(planned, outcome, term)
         return outcome
@@ -420,6 +431,7 @@ class Scheduler:
         )
         try:
             await write_status(self._store, body, changed, BY_SCHEDULER)
+            self._notes.tell(workload, changed)
         except (ApiError, OSError) as fault:
             _log.debug("%s: its code was not written: %s", key, fault)
             again = self._clock.now() + self._settings.code_after_seconds

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import msgspec
 
@@ -19,6 +19,7 @@ from fairway.api.reasons import Code
 from fairway.clock import Clock, parse_timestamp
 from fairway.controllers.cache import Cache
 from fairway.controllers.glance import Glance, Reserved, glance
+from fairway.controllers.kept_lines import LineKeeper, NoLineKeeper
 from fairway.core.costs.accounts import ClusterFlavor
 from fairway.store.interface import Stored
 from fairway.store.keys import WORKLOADS
@@ -74,33 +75,12 @@ class Span:
         return now + (left if left > 0 else max(_OVERDUE_SECONDS_MIN, -left))
 
 
-class SpanKeeper(Protocol):
-    """Keeps ended spans for the next hub."""
-
-    def read(self) -> Iterable[bytes]:
-        """The kept spans, the oldest first."""
-        ...
-
-    def keep(self, line: bytes) -> None: ...
-
-
-@dataclass(slots=True)
-class NoSpanKeeper:
-    """Keeps nothing: ended spans are lost when the hub ends."""
-
-    def read(self) -> Iterable[bytes]:
-        return ()
-
-    def keep(self, line: bytes) -> None:
-        del line
-
-
 class Spans:
     """All spans of the last day."""
 
-    def __init__(self, cache: Cache, clock: Clock, keeper: SpanKeeper | None = None) -> None:
+    def __init__(self, cache: Cache, clock: Clock, keeper: LineKeeper | None = None) -> None:
         self._clock = clock
-        self._keeper = keeper or NoSpanKeeper()
+        self._keeper = keeper or NoLineKeeper()
         self._open: dict[Name, dict[ClusterFlavor, Span]] = {}
         self.reserved: dict[str, tuple[str, Reserved]] = {}  # workload -> queue, its reservation
         self._ended: deque[Span] = deque()

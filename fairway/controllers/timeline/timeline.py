@@ -16,11 +16,12 @@ from fairway.api.amounts import MILLI, is_accelerator
 from fairway.api.cluster import Cluster
 from fairway.api.errors import Unavailable
 from fairway.controllers.context import Context
+from fairway.controllers.kept_lines import LineKeeper
 from fairway.controllers.scheduling.expected_starts import Ahead
 from fairway.controllers.scheduling.questions import ExpectedStarts, Standings, Supplies
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.controllers.timeline.picture import Drawn, MayName, Wanted, of_ahead, of_span, picture
-from fairway.controllers.timeline.spans import SpanKeeper, Spans
+from fairway.controllers.timeline.spans import Spans
 
 _KEPT_SECONDS = 3.0
 _TIMES_RESTED = 20.0  # the planner is left alone for this many times as long as it took
@@ -41,7 +42,7 @@ class Timeline:
     """Answers which workload had which GPUs when."""
 
     def __init__(
-        self, context: Context, *, scheduler: Scheduler, keeper: SpanKeeper | None = None
+        self, context: Context, *, scheduler: Scheduler, keeper: LineKeeper | None = None
     ) -> None:
         self._cache = context.cache
         self._scheduler = scheduler

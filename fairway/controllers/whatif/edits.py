@@ -95,7 +95,7 @@ def confirm_seen(change: Change, may: MayLook) -> None:
 
     Finding an object by its name would reveal that it exists.
     """
-    put = (_identity(entry)[1] for entry in _put_in(change))
+    put = (_identity(entry)[1] for entry in put_in(change))
     removed = (
         named.namespace or ("default" if named.kind in _NAMESPACED else "")
         for named in change.remove
@@ -112,7 +112,7 @@ def apply_change(objects: Iterable[JsonObject], change: Change, now: float) -> l
     """The objects with the change made, as if it had been written into a dumped snapshot."""
     objects = list(objects)
     known = {_identity(object_): object_ for object_ in objects}
-    put = [_submit(entry, known, now) for entry in _put_in(change)]
+    put = [_submit(entry, known, now) for entry in put_in(change)]
     replaced = {_identity(entry) for entry in put}
     removed = {_find(named, known) for named in change.remove}
     _confirm_known(known, change)
@@ -148,7 +148,8 @@ def _find(named: Named, known: Container[Identity]) -> Identity:
     return plain if is_said else (named.kind, "default", named.name)
 
 
-def _put_in(change: Change) -> Iterator[JsonObject]:
+def put_in(change: Change) -> Iterator[JsonObject]:
+    """The objects that a change adds, or puts in place of others."""
     for entry in (*change.apply, *_read(change.manifests)):
         if not isinstance(entry.get("metadata"), dict):
             raise BadRequest(f"a {entry.get('kind') or 'manifest'} in the change has no metadata")

@@ -20,9 +20,10 @@ from fairway.core.clusters.candidates import ladder
 from fairway.core.cycle import plan
 from fairway.core.explain.shortfalls import with_shortfalls
 from fairway.core.forecast.ever_possible import impossible
-from fairway.core.forecast.starts import Expected, forecast, heads
+from fairway.core.forecast.starts import expected_start, heads
 from fairway.core.model import Flavor, Form, PodSet, Queue, Quota, Shape, Workload, unit_nanos
 from fairway.core.packing import pack
+from fairway.core.packing.near_fit import offers
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Admit, Plan
 from fairway.core.planning_round import PlanningRound
@@ -33,7 +34,7 @@ from fairway.core.snapshot import Facts, Snapshot, precedence
 
 __all__ = ["Explanation", "explain", "sentence"]
 
-_DEPTH_MAX = 100  # positions in the queue up to which a start is forecast
+_DEPTH_MAX = 100  # workloads of each queue with which a remedy is tried
 _PLACES_MAX = 500
 _WHOLE_NANOS = 1_000_000_000
 
@@ -71,18 +72,19 @@ def explain(facts: Facts, key: str) -> Explanation:
         key=precedence,
     )
     position = 1 + [workload.key for workload in line].index(key)
-    expected = _expected(facts, workload, position)
+    expected = expected_start(facts, workload)
     base = _with_room(base, alone, workload)
     trial = _Trial(alone, heads(facts, min(position, _DEPTH_MAX)))
     return replace(
         base,
         position=position,
         waiting=len(line),
-        reasons=_reasons(tried, made, key),
+        reasons=(*base.reasons, *_reasons(tried, made, key)),
         start=expected.start,
         earliest=expected.earliest,
         latest=expected.latest,
         because=expected.because,
+        is_guess=expected.is_guess,
         remedies=() if is_held_up else tuple(_remedies(trial, workload, base.nearest)),
     )
 
@@ -124,13 +126,6 @@ def _reasons(facts: Facts, made: Plan, key: str) -> tuple[Reason, ...]:
     return tuple(plan.waiting[0].reasons) if plan.waiting else ()
 
 
-def _expected(facts: Facts, workload: Workload, position: int) -> Expected:
-    """The expected start, with as many workloads of each queue as are before it in its own."""
-    if position > _DEPTH_MAX or workload.queue not in facts.queues:
-        return Expected()
-    return forecast(facts, depth=position).get(workload.key, Expected())
-
-
 # What the workload needs, and what is available.
 
 
@@ -147,6 +142,9 @@ def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanati
     quota = [quota_reason(planning, PlacementRequest(workload, form, option)) for option in options]
     is_short = all(reason is not None and reason.code == Code.QUOTA_EXCEEDED for reason in quota)
     places = _places(planning, workload, form, options)
+    names = ",".join(dict.fromkeys(name for option in options for name in option.names))
+    if names and not places and planning.candidates(workload).allowed:
+        base = replace(base, reasons=(Reason(code=Code.NO_CLUSTER, flavor=names),))
     groups = tuple(name for name, _ in planning.candidates(workload).groups)
     return replace(
         base,
@@ -198,13 +196,15 @@ def _needs(
 def _places(
     planning: PlanningRound, workload: Workload, form: Form, options: list[Assignment]
 ) -> tuple[Nearest, ...]:
-    """The allowed clusters: those where the workload fits, then those that lack least."""
+    """The allowed clusters that have its flavors: where it fits, then those that lack least."""
     resource = _leading(form)
     full = _amount(form, resource, {pod_set.name: pod_set.count for pod_set in form.pod_sets})
     best: dict[str, tuple[tuple[bool, int, int], Nearest]] = {}
     for order, option in enumerate(options):
         request = PlacementRequest(workload, form, option)
         for cluster in planning.candidates(workload).allowed:
+            if not _offers(planning, cluster, request):
+                continue
             room, wants = planning.ledger.rooms[cluster], planning.wants(cluster, request)
             fits = isinstance(pack.pack(room, wants, workload.domain), pack.Packed)
             counts = {
@@ -223,6 +223,19 @@ def _places(
             if cluster not in best or lacks < best[cluster][0]:
                 best[cluster] = (lacks, nearest)
     return tuple(value for _, value in sorted(best.values(), key=itemgetter(0)))
+
+
+def _offers(planning: PlanningRound, cluster: str, request: PlacementRequest) -> bool:
+    """Whether a cluster has the flavors of a request at all, free or not."""
+    flavors = planning.snapshot.facts.flavors
+    return all(
+        offers(
+            planning.cluster(cluster),
+            pod_set.shape,
+            [flavors[name] for name in request.assignment.kinds(pod_set.name)],
+        )
+        for pod_set in request.form.pod_sets
+    )
 
 
 # What would let the workload start.

@@ -15,15 +15,17 @@ from fairway.api.reasons import Code, Reason
 from fairway.core.model import Form, Workload, unit_nanos
 from fairway.core.modes.forms import times
 from fairway.core.nodes import Room
-from fairway.core.packing.near_fit import nearest_miss
+from fairway.core.packing.near_fit import nearest_miss, offers
 from fairway.core.packing.space import leading_resource
 from fairway.core.packing.topology import Want
 from fairway.core.plan import Plan
 from fairway.core.planning_round import PlanningRound
+from fairway.core.quota.flavors import Assignment
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.transitions import after
 
 NODE = "node"  # as a level: a single node must hold a pod
+FLAVOR = "flavor"  # as a level: the cluster has no node of the flavor, so nothing is nearly enough
 
 
 def with_shortfalls(facts: Facts, plan: Plan) -> Plan:
@@ -64,15 +66,25 @@ class _Shortfalls:
         key = (workload.queue, workload.forms, workload.replicas, workload.tasks, reason)
         known = self._known.get(key)
         if known is None:
-            want = next(self._wants(workload, reason), None)
-            known = reason if want is None else _with_miss(self._room(reason), want, reason)
+            known = reason
+            for want, option in self._wants(workload, reason):
+                if self._is_offered(want, option, reason.cluster):
+                    known = _with_miss(self._room(reason), want, reason)
+                else:
+                    known = replace(reason, count=want.count, level=FLAVOR)
+                break
             self._known[key] = known
         return known
+
+    def _is_offered(self, want: Want, option: Assignment, cluster: str) -> bool:
+        known = self._planning.snapshot.facts.flavors
+        flavors = [known[name] for name in option.kinds(want.name)]
+        return not flavors or offers(self._planning.cluster(cluster), want.shape, flavors)
 
     def _room(self, reason: Reason) -> Room:
         return self._planning.ledger.rooms[reason.cluster]
 
-    def _wants(self, workload: Workload, reason: Reason) -> Iterator[Want]:
+    def _wants(self, workload: Workload, reason: Reason) -> Iterator[tuple[Want, Assignment]]:
         """The pods that a reason is about: a pod set of the forms that have these flavors."""
         if reason.cluster not in self._planning.ledger.rooms:
             return
@@ -82,7 +94,7 @@ class _Shortfalls:
                 if ",".join(option.names) == reason.flavor:
                     for want in self._planning.bare_wants(reason.cluster, option, whole):
                         if want.name == reason.pod_set:
-                            yield want
+                            yield want, option
 
 
 def _copies(form: Form, reason: Reason) -> Form:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from fairway.core.nodes import Amounts, Room
+from fairway.api.amounts import is_accelerator
+from fairway.core.model import Flavor, Shape
+from fairway.core.nodes import Amounts, Cluster, Room
 from fairway.core.packing.devices import devices_of, needs_devices
+from fairway.core.packing.eligibility import pool_takes
 from fairway.core.packing.space import Space, leading_resource
 from fairway.core.packing.topology import Want, level_index, levels_of, most_of, sum_by
 
@@ -21,6 +25,22 @@ class Miss:
     node: str = ""  # where no node holds even one pod: the node that lacks least
     domain: str = ""  # where one domain must hold all pods: the domain that holds most
     short: tuple[tuple[str, int], ...] = ()  # (resource, amount) missing there, by resource
+
+
+def offers(cluster: Cluster, shape: Shape, flavors: Sequence[Flavor]) -> bool:
+    """Whether a cluster has what a pod needs at all, free or not, or could get it from a pool.
+
+    It has nodes of these flavors with the accelerators that the pod requests.
+    """
+    mask = np.ones(len(cluster.nodes), dtype=np.bool_)
+    for flavor in flavors:
+        mask &= cluster.flavor_nodes(flavor)
+    for resource in (resource for resource, _ in shape.requests if is_accelerator(resource)):
+        capacity = cluster.nodes.capacity.get(resource)
+        mask &= False if capacity is None else capacity > 0
+    return bool(mask.any()) or any(
+        pool_takes(cluster, pool, shape, flavors) for pool in cluster.pools
+    )
 
 
 def nearest_miss(room: Room, want: Want) -> Miss | None:

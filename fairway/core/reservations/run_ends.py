@@ -72,6 +72,12 @@ def end_of(workload: Workload, now: float, reckoning: Reckoning = LIMITS) -> flo
     return now + left * reckoning.share_for(workload)
 
 
+def has_no_run_time(workload: Workload) -> bool:
+    """Whether a workload that will end gives neither an estimate nor a limit."""
+    is_given = workload.run_seconds is not None or workload.limit_seconds is not None
+    return not is_given and workload.mode != "Divided"
+
+
 def _first(workload: Workload, *known: float | None) -> float:
     for seconds in known:
         if seconds is not None:

@@ -16,7 +16,7 @@ from fairway.clock import Clock, parse_timestamp
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.store.embedded.history import Change
-from fairway.store.embedded.shelves import KindId, Record, RecordKey, Shelves
+from fairway.store.embedded.shelves import KindId, Name, Record, RecordKey, Shelves
 from fairway.store.interface import Deletion, Patch, ResourceKey, Write
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Collector:
         self._store = store
         self._shelves = shelves
         self._clock = clock
+        self._event_times: dict[Name, tuple[int, float]] = {}  # version, and when it was seen last
 
     def start(self) -> None:
         """Resumes what an earlier run left unfinished."""
@@ -230,12 +231,16 @@ class Collector:
             await self._clock.sleep(_SWEEP_SECONDS)
 
     def _find_expired(self, oldest: float) -> Iterable[RecordKey]:
+        # Each version is decoded once: there may be many, and they are looked at all the time.
+        known: dict[Name, tuple[int, float]] = {}
         for name, record in list(self._shelves.shelf(EVENTS).records.items()):
-            body = record.body()
-            seen = [body["metadata"]["creationTimestamp"]]
-            seen += [text for key in ("lastTimestamp", "eventTime") if (text := body.get(key))]
-            if max(map(parse_timestamp, seen)) < oldest:
+            before = self._event_times.get(name)
+            if before is None or before[0] != record.version:
+                before = (record.version, _event_time(record.body()))
+            known[name] = before
+            if known[name][1] < oldest:
                 yield EVENTS, name
+        self._event_times = known
 
     # Ordinary calls of the store; an object that is gone meanwhile is no error.
 
@@ -275,3 +280,10 @@ class Collector:
         if resource is None:
             return None
         return ResourceKey(resource.group, resource.version, resource.plural)
+
+
+def _event_time(body: JsonObject) -> float:
+    """When an event was seen last."""
+    seen = [body["metadata"]["creationTimestamp"]]
+    seen += [text for key in ("lastTimestamp", "eventTime") if (text := body.get(key))]
+    return max(map(parse_timestamp, seen))

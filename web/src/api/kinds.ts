@@ -68,11 +68,18 @@ export interface Explanation {
   needs?: { amount: string; of: string };
   position?: number;
   waiting?: number;
-  nearest?: { cluster: string; free: string; short: string };
+  nearest?: PlaceLack;
   places?: PlaceLack[];
   ladder?: { group?: string; rung: string }[];
   quota?: Reason;
-  expected?: { start?: number; earliest?: number; latest?: number; because?: string };
+  expected?: {
+    start?: number;
+    earliest?: number;
+    latest?: number;
+    because?: string;
+    /** It depends on a run time that nobody knows, so it has no range. */
+    isGuess?: boolean;
+  };
   reasons?: Reason[];
   remedies?: Remedy[];
   message: string;

@@ -97,6 +97,20 @@ test("clusters that may not be used are told together, by what keeps them out", 
   expect(found.standing.map((one) => one.code)).toEqual(["BehindHead"]);
 });
 
+test("a cluster that only a reason names is not the nearest", () => {
+  const none = {
+    code: "DoesNotFit",
+    cluster: "west",
+    rung: "Idle",
+    flavor: "h100",
+    level: "flavor",
+    message: "west has no h100 nodes",
+  };
+  expect(ladderOf(waits({ places: [], reasons: [none] })).nearest).toBe("");
+  const east = { cluster: "east", free: "0", short: "16", flavor: "h100" };
+  expect(ladderOf(waits({ places: [east], reasons: [none] })).nearest).toBe("east");
+});
+
 test("the nearest node or domain is named by what it lacks", () => {
   const told = (reason: object) =>
     ladderOf(
@@ -117,6 +131,7 @@ test("the nearest node or domain is named by what it lacks", () => {
   expect(told({ level: "node", other: "n-1" })).toBe("best node is 4 GPUs short");
   expect(told({ level: "rack", other: "r1" })).toBe("best rack is 4 GPUs short");
   expect(told({})).toBe("free, but not together");
+  expect(told({ level: "flavor", flavor: "h100" })).toBe("no h100 nodes");
 });
 
 test("a hub that tells no places still has rows for the clusters of its reasons", () => {

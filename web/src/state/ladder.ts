@@ -38,6 +38,8 @@ export interface Outside {
 export interface Ladder {
   columns: Column[];
   rows: Rung[];
+  /** The cluster that lacks least; empty: none has what it needs. */
+  nearest: string;
   outside: Outside[];
   /** What keeps it from being looked at anywhere. */
   standing: Reason[];
@@ -92,7 +94,8 @@ export function ladderOf(why: Explanation): Ladder {
   const standing = inside.filter(
     (one) => !one.cluster && !one.rung && !isOfQuota(one) && one.code !== "BreakerOpen",
   );
-  return { columns, rows, outside, standing: unique(standing) };
+  const nearest = why.places?.[0]?.cluster ?? "";
+  return { columns, rows, nearest, outside, standing: unique(standing) };
 }
 
 function outsideOf(reasons: Reason[]): Outside[] {
@@ -210,6 +213,8 @@ function idleCell(
   if (!first && !place.short) return { mark: "skip", text: "not tried", more: [] };
   if (!more.length)
     more.push(`${place.free} of ${why.needs?.amount ?? "what it needs"} are free for it.`);
+  if (first?.level === "flavor")
+    return { mark: "no", text: `no ${first.flavor || "such"} nodes`, more };
   if (first?.code === "NoDomain") return { mark: "no", text: `no ${first.level} has room`, more };
   if (first?.level === "node")
     return { mark: "no", text: `best node is ${shortWords(first.short)}`, more };

@@ -3,8 +3,8 @@ import type { Explanation } from "../api/kinds";
 import { expectedIn } from "./expected";
 
 const NOW = Date.parse("2026-11-15T12:00:00");
-const why = (state: Explanation["state"], start?: number) =>
-  ({ state, expected: start ? { start } : undefined }) as Explanation;
+const why = (state: Explanation["state"], start?: number, isGuess?: boolean) =>
+  ({ state, expected: start ? { start, isGuess } : undefined }) as Explanation;
 
 test.each([
   [undefined, ""],
@@ -13,6 +13,7 @@ test.each([
   [why("Waits"), ", start not known"],
   [why("Waits", NOW / 1000 - 5), ", expected any moment"],
   [why("Waits", NOW / 1000 + 180), ", expected 12:03:00 (in 3 min)"],
+  [why("Waits", NOW / 1000 + 180, true), ", expected 12:03:00 (a guess: in 3 min)"],
 ])("when it starts, in words: %#", (one, words) => {
   expect(expectedIn(one, NOW)).toBe(words);
 });

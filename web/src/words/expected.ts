@@ -3,7 +3,7 @@
 import type { Explanation } from "../api/kinds";
 import { clock, span } from "./times";
 
-/** `, expected 14:05:09 (in 3 min)`; nothing where nothing is known. */
+/** `, expected 14:05:09 (in 3 min)`, or `(a guess: in 3 min)`; nothing where nothing is known. */
 export function expectedIn(why: Explanation | null | undefined, now: number): string {
   if (!why) return "";
   if (why.state === "Starts") return ", starts now";
@@ -14,5 +14,5 @@ export function expectedIn(why: Explanation | null | undefined, now: number): st
   const at = start * 1000;
   return at <= now
     ? ", expected any moment"
-    : `, expected ${clock(at, now)} (in ${span(at - now)})`;
+    : `, expected ${clock(at, now)} (${why.expected?.isGuess ? "a guess: " : ""}in ${span(at - now)})`;
 }
