@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from fairway.api.errors import FieldError, forbidden, required_field
+from fairway.api.governance import GOVERNANCE_GROUP
+from fairway.api.meta import GROUP
 from fairway.resources.conversion import converter
 from fairway.resources.metadata import metadata_node
 from fairway.resources.resource import Column, Resource, ScalePaths
@@ -21,7 +23,7 @@ from fairway.schema.node import JsonObject, Node, parse
 _AGE = Column(name="Age", type="date", path=".metadata.creationTimestamp")
 
 # Groups whose objects are never pruned silently: unknown fields are refused.
-STRICT_GROUPS = frozenset({"fairway.dev"})
+STRICT_GROUPS = frozenset({GROUP, GOVERNANCE_GROUP})
 
 
 def custom_resources(definition: JsonObject) -> list[Resource]:

@@ -45,7 +45,7 @@ def explain(facts: Facts, key: str) -> Explanation:
     if workload.held is not None:
         clusters = tuple(placement.cluster for placement in workload.held.placed)
         return replace(base, state="Runs", clusters=clusters, reasons=_lacking(facts, workload))
-    never = impossible(facts, workload)
+    never = None if workload.is_refused else impossible(facts, workload)
     if never is not None:
         return replace(base, state="Impossible", reasons=(never,))
     if any(map(limits_waiting, facts.queues.values())):
@@ -250,7 +250,7 @@ class _Trial:
 
 def _remedies(trial: _Trial, workload: Workload, nearest: Nearest | None) -> Iterator[Remedy]:
     facts = trial.facts
-    is_kept_out = workload.queue not in facts.queues or workload.is_held or workload.refused_by
+    is_kept_out = workload.queue not in facts.queues or workload.is_held or workload.is_refused
     if is_kept_out or workload.mode != "Gang":
         return
     yield from _without_holding_out(trial, workload)

@@ -13,13 +13,14 @@ from dataclasses import replace
 import numpy as np
 
 from fairway.api.reasons import Code, Reason
+from fairway.core.clusters.candidates import Forbidden
 from fairway.core.model import Form, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.provisioning.pools import Provisioned, find_pool
-from fairway.core.reasons import quota_reason
+from fairway.core.reasons import quota_reason, refusal_reason
 from fairway.core.snapshot import Facts, Snapshot
 
 _NODES_ENOUGH = 1_000_000  # of a pool
@@ -56,8 +57,19 @@ def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
                 reasons.append(Reason(code=Code.IMPOSSIBLE, flavor=",".join(option.names)))
     for reason in reasons:
         if reason.code == Code.IMPOSSIBLE:
-            return Reason(code=Code.IMPOSSIBLE)
+            return _forbidden(planning, lasting) or Reason(code=Code.IMPOSSIBLE)
     return reasons[0] if reasons else Reason(code=Code.IMPOSSIBLE)
+
+
+def _forbidden(planning: PlanningRound, workload: Workload) -> Reason | None:
+    """The fleet policy that leaves a workload no cluster."""
+    candidates = planning.candidates(workload)
+    if candidates.allowed:
+        return None
+    for cluster, refusal in candidates.refused:
+        if isinstance(refusal, Forbidden):
+            return refusal_reason(cluster, refusal)
+    return None
 
 
 def _open(cluster: Cluster) -> Cluster:

@@ -116,7 +116,7 @@ def heads(facts: Facts, depth: int) -> Facts:
     """
     lines: dict[str, list[Workload]] = {}
     for workload in facts.workloads.values():
-        if workload.is_waiting and not workload.is_held and not workload.refused_by:
+        if workload.is_waiting and not workload.is_held and not workload.is_refused:
             lines.setdefault(workload.queue, []).append(workload)
     first = {
         workload.key for line in lines.values() for workload in sorted(line, key=precedence)[:depth]
