@@ -188,3 +188,24 @@ async def test_a_policy_that_cannot_be_right_is_refused(
     refused = await call("POST", POLICIES, body)
     assert refused.status == 422
     assert refused.json["details"]["causes"][0]["field"] == field
+
+
+async def test_tenants_read_policies_at_most_and_never_write_them(
+    call: Caller, namespace: str, policy: Policy
+) -> None:
+    name, rbac = await policy(kinds=["Pod"]), "/apis/rbac.authorization.k8s.io/v1"
+    eve = {"Impersonate-User": "eve"}
+    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "eve"}]
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"}
+    binding = {"metadata": {"name": fresh("eve")}, "roleRef": role, "subjects": subjects}
+    own = f"{rbac}/namespaces/{namespace}/rolebindings"
+    assert (await call("POST", own, binding)).status == 201
+    assert (await call("GET", f"{POLICIES}/{name}", headers=eve)).status == 403
+    assert (await call("POST", f"{rbac}/clusterrolebindings", binding)).status == 201
+    assert (await call("GET", f"{POLICIES}/{name}", headers=eve)).status == 200
+    body = {"metadata": {"name": fresh("wide")}, "spec": {}}
+    for method, path in (("POST", POLICIES), ("DELETE", f"{POLICIES}/{name}")):
+        assert (await call(method, path, body, headers=eve)).status == 403
+    patch = {"spec": {"kinds": []}}
+    widened = await call("PATCH", f"{POLICIES}/{name}", patch, headers={**eve, **MERGE})
+    assert widened.status == 403
