@@ -19,7 +19,7 @@ from fairway.clock import VirtualClock
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, Write
 from fairway.store.keys import EVENTS, FLEET_POLICIES, NAMESPACES, WORKLOADS, WORKS
-from tests.builders import fleet_policy
+from tests.builders import fleet_policy, policy
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_running import FLEET, job
 
@@ -286,6 +286,33 @@ async def test_a_running_service_keeps_its_image_where_a_new_one_is_forbidden(
     await fleet.change("web", {"spec": {"replicas": 1}})
     await fleet.clock.advance(60)
     assert await images(fleet) == ["evil.io/web"]
+
+
+async def test_a_service_leaves_the_forbidden_cluster_only(fleet: Fleet) -> None:
+    await fleet.apply(SECOND)
+    spread = {"spread": [{"by": "Cluster", "least": 2}], "division": {"type": "DynamicWeight"}}
+    await fleet.apply(yaml.safe_dump(policy("both", **spread)))
+    body = yaml.safe_load(SERVICE)
+    body["spec"] |= {"replicas": 4, "policy": "both"}
+    await fleet.apply(yaml.safe_dump(body))
+    await fleet.until("web", lambda item: places(item) == ["hangzhou", "munich"])
+    await fleet.until("web", "Running")
+    await fleet.apply(yaml.safe_dump(policy("both")))  # one cluster may have them all
+    await put(fleet, **IN_EUROPE)
+    await fleet.clock.advance(120)
+    assert places(await fleet.workload("web")) == ["hangzhou", "munich"]
+    await put(fleet, **IN_EUROPE, onViolation="Stop", graceSeconds=30)
+    moved = await fleet.until("web", lambda item: places(item) == ["munich"])
+    assert moved.status.phase == "Running"
+    moved = await fleet.until("web", lambda item: item.status.pods.ready == 4)
+    assert moved.status.claim is not None
+    assert [item.replicas for item in moved.status.claim.placements] == [4]
+    assert await fleet.pods("hangzhou") == 0
+
+
+def places(workload: Workload) -> list[str]:
+    claim = workload.status.claim
+    return [item.cluster for item in claim.placements] if claim is not None else []
 
 
 async def images(fleet: Fleet) -> list[str]:
