@@ -17,6 +17,7 @@ from tests.builders import (
     fleet_policy,
     namespace,
     plan_of,
+    policy,
     queue,
     told,
     workload,
@@ -150,6 +151,13 @@ RULES = {
          workload("a", "q", mode="Divided", replicas=1, running="east", holds=2, priority=6)],
         EAST,
     ),
+    "nor does it come home, where it would start anew": (
+        [fleet_policy("p", priority={"max": 5}),
+         policy("home", ["west"], ["east"], returnHome={"enabled": True, "afterSeconds": 0}),
+         workload("a", "q", mode="Divided", replicas=2, running="east", priority=6,
+                  policy="home")],
+        [],
+    ),
     "a refused workload does not block a strict queue": (
         [fleet_policy("p", priority={"max": 5}), queue("q", 16, strategy="Strict"),
          workload("a", "q", priority=6), workload("b", "q")],
@@ -179,7 +187,7 @@ def test_a_fleet_with_policies(objects: list[Plain], expected: list[str]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("policy", "item", "expected"),
+    ("spec", "item", "expected"),
     [
         ({"registries": ["ghcr.io"]}, job(image="evil.io/x"),
          ("fleet policy p does not allow image evil.io/x, which is of no allowed registry: rule"
@@ -192,15 +200,13 @@ def test_a_fleet_with_policies(objects: list[Plain], expected: list[str]) -> Non
     ],
     ids=["registries", "kinds", "priority", "runSeconds"],
 )  # fmt: skip
-def test_the_reason_names_the_policy_and_the_rule(
-    policy: Plain, item: Plain, expected: str
-) -> None:
-    made = plan_of(*FLEET, fleet_policy("p", **policy), item)
+def test_the_reason_names_the_policy_and_the_rule(spec: Plain, item: Plain, expected: str) -> None:
+    made = plan_of(*FLEET, fleet_policy("p", **spec), item)
     (reason,) = made.waiting[0].reasons
     assert (reason.code, reason.policy, sentence(reason)) == (
         Code.POLICY_VIOLATED, "p", expected,
     )  # fmt: skip
-    objects = [H100, *FLEET, fleet_policy("p", **policy), item]
+    objects = [H100, *FLEET, fleet_policy("p", **spec), item]
     answer = explain(Objects.of(objects).facts(NOW), "team/a").render()
     assert answer["message"].startswith(f"needs 1 × h100 in one cluster; {expected}")  # noqa: RUF001
 
