@@ -33,7 +33,12 @@ Registries = Annotated[
     limits(max_items=64, list_type="set"),
 ]
 KindNames = Annotated[
-    tuple[Annotated[str, limits(min_length=1, max_length=317)], ...],
+    tuple[
+        Annotated[
+            str, limits(pattern="^([a-z0-9.-]+/)?[A-Z][A-Za-z0-9]*$", min_length=1, max_length=317)
+        ],
+        ...,
+    ],
     limits(max_items=64, list_type="set"),
 ]
 

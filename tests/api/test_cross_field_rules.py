@@ -106,6 +106,8 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
         "spec.priority.min: Invalid value: min must not exceed max"),
     "a registry without a host": (
         made("FleetPolicy", {"registries": ["acme/train"]}), "spec.registries[0]"),
+    "a kind with its version": (
+        made("FleetPolicy", {"kinds": ["batch/v1/Job"]}), "spec.kinds[0]"),
     "a longest run of no time": (
         made("FleetPolicy", {"runSecondsMax": 0}), "spec.runSecondsMax: Invalid value: 0"),
     "a simulated pool of minus one nodes": (

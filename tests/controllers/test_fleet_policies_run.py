@@ -288,6 +288,41 @@ async def test_a_running_service_keeps_its_image_where_a_new_one_is_forbidden(
     assert await images(fleet) == ["evil.io/web"]
 
 
+HIDDEN = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: hidden, namespace: default}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: hidden}}
+  template:
+    metadata: {labels: {app: hidden}}
+    spec: {containers: [{name: main, image: evil.io/x}]}
+"""
+
+
+async def test_what_is_sent_along_is_refused_by_the_agent_and_the_attempt_ends(
+    fleet: Fleet,
+) -> None:
+    await put(fleet, registries=["docker.io"])
+    await fleet.apply(HIDDEN)  # it names no queue, so the hub does not run it
+    body = yaml.safe_load(job("train", seconds=3600))
+    along = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "hidden"}
+    body["spec"]["dependencies"] = [along]
+    await fleet.apply(yaml.safe_dump(body))
+    refused = await fleet.until("train", lambda item: bool(item.status.history), 30)
+    past = refused.status.history[-1]
+    assert (past.reason, past.message) == (
+        "PolicyViolated",
+        NOT_OURS.replace("training", "evil.io/x"),
+    )
+    assert refused.status.requeue is not None
+    assert refused.status.requeue.avoid == ("hangzhou",)
+    assert await fleet.pods("hangzhou") == 0
+    await put(fleet, registries=["docker.io", "evil.io"])
+    await fleet.until("train", "Running", 1200)
+
+
 async def test_a_service_leaves_the_forbidden_cluster_only(fleet: Fleet) -> None:
     await fleet.apply(SECOND)
     spread = {"spread": [{"by": "Cluster", "least": 2}], "division": {"type": "DynamicWeight"}}

@@ -106,7 +106,7 @@ class PolicyCounts(Question[dict[str, PolicyCount]]):
     """How many workloads break the rules of each fleet policy."""
 
     def answer(self, view: View, now: float) -> dict[str, PolicyCount]:
-        return policy_counts(view.facts(now))
+        return policy_counts(view.snapshot(now).facts)
 
 
 @dataclass(frozen=True, slots=True)
