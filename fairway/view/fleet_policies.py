@@ -57,6 +57,13 @@ def broken_rules(
             yield from violations(governing.policy.name, governing.spec, subject)
 
 
+def capped(priority: int, policies: tuple[Governing, ...]) -> int:
+    """The priority in effect: what runs with one that is too high gains nothing by it."""
+    ranges = (item.spec.priority for item in policies if item.policy.is_enforced)
+    highest = (given.max for given in ranges if given is not None and given.max is not None)
+    return min(priority, min(highest, default=priority))
+
+
 def limited(limit: int | None, policies: tuple[Governing, ...]) -> int | None:
     """A run-time limit, lowered to what enforced policies allow."""
     limits = (limit, model.longest_run(governing.policy for governing in policies))

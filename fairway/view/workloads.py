@@ -20,7 +20,7 @@ from fairway.kinds.native import DEFAULT_QUEUE, derived_pod_sets
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.volumes import pinned_to
 from fairway.view.charges import counts_as
-from fairway.view.fleet_policies import Governing, broken_rules, limited, that_apply
+from fairway.view.fleet_policies import Governing, broken_rules, capped, limited, that_apply
 from fairway.view.queues import line_of, named_line_of, request_of
 
 
@@ -88,7 +88,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
     return model.Workload(
         key=key_of(workload),
         queue=queue,
-        priority=priority,
+        priority=capped(priority, governing),
         queued_at=_queued_at(workload),
         mode=spec.mode,
         forms=forms_of(workload, defaults.fleet, defaults.kinds),

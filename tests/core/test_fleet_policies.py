@@ -220,6 +220,14 @@ def test_a_workload_that_no_cluster_may_run_says_which_policy_is_to_blame() -> N
     assert answer["reasons"][0]["policy"] == "p"
 
 
+def test_what_runs_gains_nothing_by_a_priority_that_is_too_high() -> None:
+    high = workload("a", "q", priority=9, running="east")
+    for enforcement, priority in (("Enforce", 5), ("Warn", 9)):
+        rule = fleet_policy("p", priority={"max": 5}, enforcement=enforcement)
+        facts = Objects.of([*FLEET, rule, high]).facts(NOW)
+        assert facts.workloads["team/a"].priority == priority
+
+
 def test_the_longest_run_counts_where_others_look_at_limits() -> None:
     """A job that ends in time may run ahead of a reservation."""
     facts = Objects.of([*FLEET, fleet_policy("p", runSecondsMax=60), A]).facts(NOW)
