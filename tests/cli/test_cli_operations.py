@@ -237,6 +237,16 @@ def test_an_explanation_names_needs_position_reasons_and_remedies() -> None:
     ]
 
 
+def test_an_explanation_of_what_runs_names_the_rules_it_breaks() -> None:
+    status = {"phase": "Running", "claim": claimed(), "pods": {"wanted": 1, "ready": 1}}
+    workload = {"metadata": {"name": "train"}, "spec": {}, "status": status}
+    rule = "fleet policy p does not allow site: rule clusters"
+    reasons = [{"code": "ClusterForbidden", "policy": "p", "message": rule}]
+    first, *others = lines(workload, {"state": "Runs", "reasons": reasons})
+    assert str(first).startswith("train runs in site")
+    assert others == [f"  - {rule}"]
+
+
 def claimed(**more: object) -> dict[str, object]:
     return {"placements": [{"cluster": "site"}], **more}
 

@@ -228,6 +228,19 @@ def test_what_runs_gains_nothing_by_a_priority_that_is_too_high() -> None:
         assert facts.workloads["team/a"].priority == priority
 
 
+def test_why_names_the_rules_that_a_running_workload_breaks() -> None:
+    rules = {**ONLY_EU, "priority": {"max": 5}}
+    running = workload("a", "q", priority=9, running="east")
+    for enforcement, expected in (
+        ("Enforce", ["fleet policy p does not allow priority 9: rule priority",
+                     "fleet policy p does not allow east: rule clusters"]),
+        ("DryRun", []),
+    ):  # fmt: skip
+        objects = [H100, *FLEET, fleet_policy("p", **rules, enforcement=enforcement), running]
+        answer = explain(Objects.of(objects).facts(NOW), "team/a")
+        assert (answer.state, list(map(sentence, answer.reasons))) == ("Runs", expected)
+
+
 def test_the_longest_run_counts_where_others_look_at_limits() -> None:
     """A job that ends in time may run ahead of a reservation."""
     facts = Objects.of([*FLEET, fleet_policy("p", runSecondsMax=60), A]).facts(NOW)
