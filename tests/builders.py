@@ -191,6 +191,15 @@ def policy(name: str, *groups: Sequence[str], **spec: Any) -> Plain:
     return _object("PlacementPolicy", name, {"groups": listed, **spec}, namespace="fairway-system")
 
 
+def fleet_policy(name: str, **spec: Any) -> Plain:
+    made = _object("FleetPolicy", name, spec)
+    return {**made, "apiVersion": "governance.fairway.dev/v1alpha1"}
+
+
+def namespace(name: str, **labels: str) -> Plain:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
 def fleet(**spec: Any) -> Plain:
     return _object("Fleet", "fleet", spec)
 

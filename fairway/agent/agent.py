@@ -33,6 +33,7 @@ from fairway.api.meta import JsonObject
 from fairway.api.names import work_namespace
 from fairway.api.work import Work
 from fairway.clock import Clock
+from fairway.governance.cluster_selectors import facts_of
 from fairway.loops import Alarm, Loop
 from fairway.store.interface import Selection, Store, Stored
 from fairway.store.keys import CLUSTERS, WORKS
@@ -195,6 +196,7 @@ class Agent:
     def _hear_cluster(self, _name: Name, stored: Stored | None) -> None:
         if stored is not None:
             cluster = decode(stored.raw, Cluster)
+            self._running().tender.cluster = facts_of(cluster)
             self._mode = cluster.spec.mode
             self._mode_changed.mark()
             leaving = tuple(node.name for node in cluster.status.leaving_nodes if node.may_go)

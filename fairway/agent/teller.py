@@ -68,7 +68,7 @@ class Teller:
         self._known: dict[str, tuple[_Asked, WorkState]] = {}
         self._since: dict[str, float] = {}
         self._faults: dict[str, str] = {}
-        self._refused: dict[str, tuple[str, int]] = {}  # reason and generation
+        self._refused: dict[str, tuple[str, str, int]] = {}  # reason, message and generation
         self._feedback: dict[str, Feedback] = {}
         self._offered: dict[str, Work] = {}
         self._told: dict[str, WorkStatus] = {}
@@ -84,11 +84,11 @@ class Teller:
             self._offered[name] = work
             self._told[name] = work.status
 
-    def refuse(self, name: str, reason: str) -> None:
+    def refuse(self, name: str, reason: str, message: str = "") -> None:
         """Reports that a work is refused, once for each reason and generation."""
-        generation = self._offered[name].metadata.generation
-        if self._refused.get(name) != (reason, generation):
-            self._refused[name] = (reason, generation)
+        refusal = (reason, message, self._offered[name].metadata.generation)
+        if self._refused.get(name) != refusal:
+            self._refused[name] = refusal
             self.statuses.mark(name)
 
     def accept(self, name: str) -> None:
@@ -275,7 +275,7 @@ class Teller:
     ) -> tuple[Condition, ...]:
         if name not in self._refused:
             return ()
-        reason, _ = self._refused[name]
+        reason, message, _ = self._refused[name]
         since = next(
             (
                 condition.last_transition_time
@@ -284,13 +284,13 @@ class Teller:
             ),
             datetime.fromtimestamp(int(now), UTC),
         )
-        message = f"the agent keeps to what it was told in term {self._memory.term}"
         return (
             Condition(
                 type=REFUSED,
                 status="False",
                 reason=reason,
-                message=message,
+                message=message
+                or f"the agent keeps to what it was told in term {self._memory.term}",
                 last_transition_time=since,
                 observed_generation=generation,
             ),

@@ -18,14 +18,20 @@ from fairway.agent.settings import AgentSettings, Rate
 from fairway.agent.sight import Sight
 from fairway.agent.states import FindKind, Told, gone_state, silenced_state, state_of
 from fairway.agent.teller import Teller
+from fairway.api.governance import Violation
+from fairway.api.reasons import Code, violation_sentence
 from fairway.api.work import Work
 from fairway.clock import Clock
+from fairway.governance.cluster_selectors import ClusterFacts
+from fairway.governance.works import refusals
 
 _log = logging.getLogger(__name__)
 
 # A stop or removal that has had no effect by then is requested again.
 _PATIENCE_SECONDS = 30.0
 _OVER = ("Succeeded", "Failed")
+POLICY_VIOLATED = Code.POLICY_VIOLATED.value
+_MESSAGE_MOST = 1_024
 
 
 class Tender:
@@ -46,6 +52,7 @@ class Tender:
         self.settings = settings
         self.offered: dict[str, Work] = {}  # what the hub has
         self.knows_hub = False  # whether all works of the hub are known
+        self.cluster: ClusterFacts | None = None  # what selectors look at; None: not heard yet
         self._memory = memory
         self._sight = sight
         self._driver = driver
@@ -103,6 +110,11 @@ class Tender:
             return
         kept = self._memory.works.get(name)
         result = verdict(offered, kept, self._memory.term)
+        if result == "Accepted" and (broken := self._broken_rules(offered, kept)):
+            message = "; ".join(map(violation_sentence, broken))[:_MESSAGE_MOST]
+            _log.info("%s: the work %s is refused: %s", self._hub.cluster, name, message)
+            self._teller.refuse(name, POLICY_VIOLATED, message)
+            return
         if result == "Accepted":
             await self._memory.keep(offered, goes_on=goes_on(offered, kept))
             self._asked.pop(name, None)
@@ -112,6 +124,13 @@ class Tender:
         else:
             _log.info("%s: the work %s is refused: %s", self._hub.cluster, name, result)
             self._teller.refuse(name, result)
+
+    def _broken_rules(self, offered: Work, kept: Kept | None) -> list[Violation]:
+        """What fleet policies do not allow in a work; what already runs is the hub's to stop."""
+        if kept is None and self._sight.work(offered.metadata.name) is not None:
+            return []
+        before = kept.work.spec if kept is not None else None
+        return refusals(offered.spec, before, self.cluster)
 
     def _duty(self, name: str, kept: Kept) -> Duty:
         applied, at = self._applied.get(name, (None, 0.0))

@@ -144,6 +144,10 @@ class Claim(Part, frozen=True, kw_only=True):
         datetime | None, doc("When the claim is withdrawn unless the workload is ready.")
     ] = None
     ready_at: Annotated[datetime | None, doc("When all its pods were ready.")] = None
+    run_seconds_limit: Annotated[
+        Seconds | None,
+        doc("Maximum run time by the fleet policies in force when it was decided; unset: none."),
+    ] = None
     begun: Annotated[
         bool,
         doc(

@@ -145,6 +145,7 @@ _STANDING = (
     Code.QUEUE_HELD,
     Code.QUEUE_BROKEN,
     Code.NOT_A_SUBMITTER,
+    Code.POLICY_VIOLATED,
     Code.BEHIND_HEAD,
     Code.QUEUE_FULL,
     Code.CLAIMS_EXCEEDED,

@@ -10,6 +10,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.costs import CostAccount
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
+from fairway.api.governance import FleetPolicy
 from fairway.api.kindrule import KindRule
 from fairway.api.meta import VERSION, Object
 from fairway.api.policy import PlacementPolicy
@@ -299,6 +300,19 @@ _COST_ACCOUNT = Kind(
         _AGE,
     ),
 )
+_FLEET_POLICY = Kind(
+    struct=FleetPolicy,
+    plural="fleetpolicies",
+    short_names=("fp",),
+    is_namespaced=False,
+    columns=(
+        Column("Enforcement", ".spec.enforcement"),
+        Column("On Violation", ".spec.onViolation", is_wide=True),
+        Column("Workloads", ".status.workloads", "integer", "Workloads that it applies to."),
+        Column("Violating", ".status.violating", "integer", "Workloads that break a rule of it."),
+        _AGE,
+    ),
+)
 
 KINDS: tuple[Kind, ...] = (
     _FLEET,
@@ -314,5 +328,6 @@ KINDS: tuple[Kind, ...] = (
     _REVISION,
     _AUTOSCALER,
     _COST_ACCOUNT,
+    _FLEET_POLICY,
 )
 BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}

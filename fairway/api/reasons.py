@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from fairway.api.amounts import Quantity, family_of, is_accelerator
+from fairway.api.governance import Violation
 
 
 class Code(StrEnum):
@@ -25,6 +26,7 @@ class Code(StrEnum):
     BACK_OFF = "BackOff"
     IMPOSSIBLE = "Impossible"
     PARTLY_PLACED = "PartlyPlaced"
+    POLICY_VIOLATED = "PolicyViolated"
     # Its queue.
     NO_QUEUE = "NoQueue"
     QUEUE_HELD = "QueueHeld"
@@ -45,6 +47,7 @@ class Code(StrEnum):
     NO_CLUSTER = "NoCluster"
     NOT_SELECTED = "NotSelected"
     FENCED = "Fenced"
+    CLUSTER_FORBIDDEN = "ClusterForbidden"
     TAINTED = "Tainted"
     CLOSED = "Closed"
     KIND_NOT_SERVED = "KindNotServed"
@@ -94,7 +97,9 @@ class Reason:
     pod_set: str = ""
     pool: str = ""
     level: str = ""
-    other: str = ""  # another workload or flavor, a kind, a taint, a user, a namespace
+    policy: str = ""  # a fleet policy
+    rule: str = ""  # a rule of it
+    other: str = ""  # another workload or flavor, a kind, a taint, a user, a namespace, an image
     count: int = 0  # pods, replicas or nodes that are missing or left
     until: float = 0.0
     short: tuple[tuple[str, int], ...] = ()  # (resource, nanos) that are missing
@@ -110,6 +115,8 @@ class Reason:
             "podSet": self.pod_set,
             "pool": self.pool,
             "level": self.level,
+            "policy": self.policy,
+            "rule": self.rule,
             "other": self.other,
             "count": self.count,
             "until": self.until,
@@ -127,6 +134,7 @@ _OUT_OF_THE_QUESTION = frozenset(
     {
         Code.NOT_SELECTED,
         Code.FENCED,
+        Code.CLUSTER_FORBIDDEN,
         Code.TAINTED,
         Code.CLOSED,
         Code.KIND_NOT_SERVED,
@@ -138,9 +146,12 @@ _OUT_OF_THE_QUESTION = frozenset(
 
 def headline(reasons: Sequence[Reason]) -> str:
     """The code that stands for all reasons: the first, unless it is of a cluster out of the
-    question and another one is not."""
+    question and another one is not. If no cluster is left, a policy that forbids one is to blame.
+    """
     telling = (reason for reason in reasons if reason.code not in _OUT_OF_THE_QUESTION)
     first = next(telling, reasons[0] if reasons else None)
+    if first is not None and first.code is Code.NO_CLUSTER:
+        first = next((item for item in reasons if item.code is Code.CLUSTER_FORBIDDEN), first)
     return first.code.value if first is not None else ""
 
 
@@ -236,6 +247,36 @@ def _money(reason: Reason) -> str:
     return f"elastic nodes cost {spent} an hour and the fleet allows {allowed}"
 
 
+_POLICY_OBJECTS = {
+    "registries": "image {}, which is of no allowed registry",
+    "kinds": "kind {}",
+    "priority": "priority {}",
+    "runSeconds": "a run of {} seconds",
+    "clusters": "{}",
+}
+
+
+def _policy_violated(reason: Reason) -> str:
+    if not reason.policy:
+        return "a fleet policy does not allow it"
+    what = _POLICY_OBJECTS[reason.rule].format(reason.other)
+    return f"fleet policy {reason.policy} does not allow {what}: rule {reason.rule}"
+
+
+def violation_sentence(violation: Violation) -> str:
+    """What a fleet policy does not allow, in English."""
+    return _policy_violated(violation_reason(violation))
+
+
+def violation_reason(violation: Violation) -> Reason:
+    return Reason(
+        code=Code.POLICY_VIOLATED,
+        policy=violation.policy,
+        rule=violation.rule,
+        other=violation.what,
+    )
+
+
 _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.HELD: lambda r: "it is held",
     Code.STILL_ENDING: lambda r: f"its last attempt is still stopping in {r.cluster}",
@@ -245,6 +286,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.PARTLY_PLACED: lambda r: (
         "1 more replica is pending" if r.count == 1 else f"{r.count} more replicas are pending"
     ),
+    Code.POLICY_VIOLATED: _policy_violated,
     Code.NO_QUEUE: lambda r: f"there is no queue {r.queue}" if r.queue else "it names no queue",
     Code.QUEUE_HELD: lambda r: f"queue {r.queue} is held",
     Code.QUEUE_BROKEN: lambda r: f"queue {r.queue} is not part of a tree: {r.other}",
@@ -275,6 +317,9 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.NO_CLUSTER: _no_cluster,
     Code.NOT_SELECTED: lambda r: f"{r.cluster} is not selected by its policy",
     Code.FENCED: lambda r: f"queue {r.queue} is not allowed to use {r.cluster}",
+    Code.CLUSTER_FORBIDDEN: lambda r: (
+        f"fleet policy {r.policy} does not allow {r.cluster}: rule {r.rule}"
+    ),
     Code.TAINTED: lambda r: (
         f"{r.cluster} has the taint {r.other}, which its policy does not tolerate"
     ),

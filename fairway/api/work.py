@@ -25,7 +25,9 @@ from fairway.api.doc import (
     doc,
     rules,
 )
+from fairway.api.governance import KindNames
 from fairway.api.meta import (
+    ClusterSelector,
     Conditions,
     JsonObject,
     JsonPart,
@@ -163,6 +165,25 @@ class PoolNodes(Part, frozen=True, kw_only=True):
     count: Annotated[Count, doc("Number of nodes.")]
 
 
+class WorkPolicy(Part, frozen=True, kw_only=True):
+    """The rules of one fleet policy that an agent checks again."""
+
+    name: Annotated[Name, doc("Name of the fleet policy.")]
+    clusters: Annotated[ClusterSelector, doc("Selects the clusters that may be used.")] = (
+        ClusterSelector()
+    )
+    registries: Annotated[
+        tuple[str, ...],
+        doc(
+            "Registries that all images must come from, with the mirrors that the cluster uses "
+            "instead; empty: any.",
+            max_items=256,
+            list_type="atomic",
+        ),
+    ] = ()
+    kinds: Annotated[KindNames, doc("Kinds that may run, as group/Kind; empty: any.")] = ()
+
+
 class WorkSpec(Part, frozen=True, kw_only=True):
     """What the cluster should run."""
 
@@ -211,6 +232,16 @@ class WorkSpec(Part, frozen=True, kw_only=True):
         Executor | None,
         doc("Service account that creates the objects; unset: by the cluster's actAs."),
     ] = None
+    policies: Annotated[
+        tuple[WorkPolicy, ...],
+        doc(
+            "Enforced fleet policies of the workload's namespace; the agent refuses what they do "
+            "not allow.",
+            max_items=64,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
+    ] = ()
     tombstone: Annotated[
         bool,
         doc(

@@ -190,6 +190,7 @@ async def _run_controllers(
         ),
     )
     plane.scheduler.observers.append(lambda planned, *_: api.metrics.plan_made(planned.faults))
+    plane.fleet_policies.observers.append(api.metrics.set_violations)
     parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
     running = asyncio.ensure_future(run_all(parts))
     try:

@@ -57,7 +57,10 @@ def lines(workload: Object, body: Object) -> Iterator[Text | str]:
     """An explanation for people."""
     if body.get("state") == "Runs":
         yield _sentence(workload, workloads.line(workload, with_time=True))
-        yield from _try_(body)  # for replicas that have no place yet
+        reasons = body.get("reasons") or ()
+        yield from (f"  - {reason['message']}" for reason in reasons if reason.get("policy"))
+        lacking = [reason for reason in reasons if not reason.get("policy")]
+        yield from _try_({"reasons": lacking})  # for replicas that have no place yet
         return
     if body.get("state") in {"Starts", "Impossible"}:
         yield _sentence(workload, str(body.get("message") or ""))

@@ -14,6 +14,7 @@ from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet
+from fairway.api.governance import FleetPolicy
 from fairway.api.kindrule import KindRule
 from fairway.api.meta import Object
 from fairway.api.names import AGENT_LEASE
@@ -30,6 +31,7 @@ from fairway.store.keys import (
     AUTOSCALERS,
     CLUSTERS,
     FLAVORS,
+    FLEET_POLICIES,
     FLEETS,
     KIND_RULES,
     LEASES,
@@ -59,6 +61,7 @@ _KINDS: dict[type[Object], ResourceKey] = {
     Queue: QUEUES,
     PlacementPolicy: POLICIES,
     Fleet: FLEETS,
+    FleetPolicy: FLEET_POLICIES,
     KindRule: KIND_RULES,
     Rollout: ROLLOUTS,
     Revision: REVISIONS,

@@ -24,6 +24,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.controller import Clusters
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.context import Context
+from fairway.controllers.fleet_policies import FleetPolicies
 from fairway.controllers.glance import glance
 from fairway.controllers.history.book_lines import Keeper, NoKeeper
 from fairway.controllers.history.sampler import History
@@ -115,6 +116,9 @@ class ControlPlane:
             context, planner=self.planner, settings=options.scheduling, keeper=options.decisions
         )
         self.traffic = Traffic(context)
+        self.fleet_policies = FleetPolicies(
+            context, scheduler=self.scheduler, look_seconds=options.look_seconds
+        )
         self.timeline = Timeline(context, scheduler=self.scheduler, keeper=options.spans)
         self.history = History(context, scheduler=self.scheduler, keeper=options.history)
         self._clock = clock
@@ -132,6 +136,7 @@ class ControlPlane:
             Clusters(context, look_seconds=look_seconds),
             Queues(context, scheduler=scheduler, look_seconds=look_seconds),
             Policies(context, scheduler=scheduler, look_seconds=look_seconds),
+            self.fleet_policies,
             Inventory(context, scheduler=scheduler, look_seconds=look_seconds),
             Accounting(context, scheduler=scheduler),
             Shadows(context, scheduler=scheduler),

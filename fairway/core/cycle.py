@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from fairway.api.names import namespace_and_name
-from fairway.api.reasons import Code, Reason
+from fairway.api.reasons import Code, Reason, violation_reason
 from fairway.core.model import Workload
 from fairway.core.modes import gang, gang_growth, service, sweep
 from fairway.core.modes.outcome import Outcome
@@ -284,6 +284,9 @@ def _standing(planning: PlanningRound, workload: Workload, *, is_open: bool) -> 
     if workload.refused_by:
         namespace, _ = namespace_and_name(workload.key)
         return Reason(code=Code.NOT_A_SUBMITTER, queue=workload.refused_by, other=namespace)
+    violation = workload.enforced_violation
+    if violation is not None and not _has_too_many(workload):
+        return violation_reason(violation)
     if workload.held is None and workload.releasing:
         # Two attempts at the same time would be two copies of it.
         return Reason(code=Code.STILL_ENDING, cluster=workload.releasing[0].cluster)
@@ -295,6 +298,14 @@ def _standing(planning: PlanningRound, workload: Workload, *, is_open: bool) -> 
     if queue is not None and queue.is_held:
         return Reason(code=Code.QUEUE_HELD, queue=queue.name)
     return None if is_open else _limit_reason(planning, workload)
+
+
+def _has_too_many(workload: Workload) -> bool:
+    """Whether a service is to give up replicas, which no rule forbids."""
+    placed = workload.held.placed if workload.held is not None else ()
+    return workload.mode == "Divided" and workload.replicas < sum(
+        placement.replicas for placement in placed
+    )
 
 
 def _limit_reason(planning: PlanningRound, workload: Workload) -> Reason | None:

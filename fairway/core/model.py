@@ -9,10 +9,11 @@ same nodes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from fairway.api.governance import Violation
 from fairway.api.meta import NodeTerm, Rung, Taint, Toleration
 
 # (flavor, resource): what quota is counted in.
@@ -206,6 +207,22 @@ class Held:
     waits_for_victims: tuple[tuple[str, int], ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPolicy:
+    """A fleet policy, as far as it depends on where and how long a workload runs."""
+
+    name: str
+    clusters: Clusters = None  # that may be used
+    run_seconds_max: int | None = None
+    is_enforced: bool = True  # False: what it does not allow is only reported
+
+
+def longest_run(policies: Iterable[FleetPolicy]) -> int | None:
+    """The longest run that enforced policies allow; None: any."""
+    seconds = (policy.run_seconds_max for policy in policies if policy.is_enforced)
+    return min((longest for longest in seconds if longest is not None), default=None)
+
+
 # The kind of a workload that lists pod sets without a template of what runs in them.
 PODS_ALONE = "pod sets without a template"
 
@@ -237,6 +254,8 @@ class Workload(_Remembers):
     pinned_to: str = ""  # the cluster that holds its volume
     user: str = ""
     refused_by: str = ""  # its queue, or an ancestor, whose submitters do not include it
+    fleet_policies: tuple[FleetPolicy, ...] = ()  # that apply to its namespace, by name
+    violations: tuple[Violation, ...] = ()  # of their rules, wherever it runs
     preemptible: bool = True
     is_held: bool = False
     not_before: float = 0.0  # back-off after a failure
@@ -260,6 +279,24 @@ class Workload(_Remembers):
         return self.held is None and not self.is_over
 
     @property
+    def enforced_violation(self) -> Violation | None:
+        """The first violation of a rule that is enforced: it keeps the workload from starting."""
+        if not self.violations:
+            return None
+        enforced = {policy.name for policy in self.fleet_policies if policy.is_enforced}
+        return next((item for item in self.violations if item.policy in enforced), None)
+
+    @property
+    def allowed_run_seconds(self) -> int | None:
+        """The longest run that enforced fleet policies allow; None: any."""
+        return longest_run(self.fleet_policies)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing that ends or is freed lets it start."""
+        return bool(self.refused_by) or self.enforced_violation is not None
+
+    @property
     def likeness(self) -> Likeness:
         """Workloads of equal likeness get equal answers at one moment, in whichever order."""
         try:
@@ -277,6 +314,8 @@ class Workload(_Remembers):
             self.priority,
             self.user,
             self.refused_by,
+            self.fleet_policies,
+            self.violations,
             self.mode,
             tuple(form.likeness for form in self.forms),
             self.policy,

@@ -21,6 +21,7 @@ from fairway.core.clusters.candidates import (
     Avoided,
     Closed,
     Fenced,
+    Forbidden,
     KindNotServed,
     NoDomain,
     Pinned,
@@ -383,6 +384,10 @@ def refusal_reason(cluster: str, refusal: Refusal) -> Reason:
     match refusal:
         case Fenced(queue=queue):
             return Reason(code=Code.FENCED, cluster=cluster, queue=queue)
+        case Forbidden(policy=policy):
+            return Reason(
+                code=Code.CLUSTER_FORBIDDEN, cluster=cluster, policy=policy, rule="clusters"
+            )
         case Tainted(taint=taint):
             return Reason(code=Code.TAINTED, cluster=cluster, other=f"{taint.key}:{taint.effect}")
         case Closed(why=why):

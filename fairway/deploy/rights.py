@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from fairway.agent.join import push
 from fairway.api.costs import COSTS_GROUP
+from fairway.api.governance import GOVERNANCE_GROUP
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.kinds import KINDS
 from fairway.api.meta import GROUP, JsonObject
@@ -130,11 +131,12 @@ def roles_of_people() -> list[JsonObject]:
         if "rules" in object_
     }
     result = []
+    groups = {GROUP, KINDS_GROUP, SERVING_GROUP, COSTS_GROUP, GOVERNANCE_GROUP}
     for name in ("view", "edit"):
         ours = [
             rule
             for rule in rules[f"system:aggregate-to-{name}"]
-            if set(rule.get("apiGroups", ())) <= {GROUP, KINDS_GROUP, SERVING_GROUP, COSTS_GROUP}
+            if set(rule.get("apiGroups", ())) <= groups
         ]
         made = role(f"fairway-{name}", ours)
         # `admin` aggregates `edit` by itself.

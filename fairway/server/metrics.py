@@ -109,6 +109,12 @@ class Metrics:
             self._plans_checked.inc()
             self._plan_faults.inc(len(faults))
 
+    def set_violations(self, count_by_rule: Mapping[tuple[str, str, str], int]) -> None:
+        """Sets how many workloads break rules, by policy, rule and enforcement."""
+        self._violations.clear()
+        for labels, count in count_by_rule.items():
+            self._violations.labels(*labels).set(count)
+
     def set_audit_lines_lost(self, count: int) -> None:
         self._audit_lost.set(count)
 
@@ -153,6 +159,12 @@ class Metrics:
         )
         self._plan_faults = Counter(
             "fairway_plan_faults", "Rules that checked plans broke.", registry=self._registry
+        )
+        self._violations = Gauge(
+            "fairway_fleet_policy_violations",
+            "Workloads that break a rule of a fleet policy; counted by the leader.",
+            ["policy", "rule", "enforcement"],
+            registry=self._registry,
         )
 
     def _make_store_metrics(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from fairway.api.errors import ApiError, NotFound
@@ -17,7 +18,7 @@ from fairway.sim.fleet import NAMESPACE, Wish
 from fairway.sim.log import Log
 from fairway.sim.time import Time
 from fairway.store.interface import Patch, ResourceKey, Store, Write
-from fairway.store.keys import CLUSTERS, FLEETS, JOBS, QUEUES, WORKLOADS
+from fairway.store.keys import CLUSTERS, FLEET_POLICIES, FLEETS, JOBS, QUEUES, WORKLOADS
 
 _WRITE = Write(user="ada", manager="ada")
 _SERVICES_MOST = 3
@@ -51,6 +52,8 @@ class Users:
             self._release_cluster: 3,
             self._pause_fleet: 1,
             self._change_quota: 3,
+            self._put_fleet_policy: 3,
+            self._drop_fleet_policy: 2,
         }
         while True:
             await self._time.sleep(self._chance.expovariate(1 / mean_seconds))
@@ -184,6 +187,29 @@ class Users:
         self.nominal[name][flavor] = self._chance.choice((usual, usual, usual // 2, usual + 4))
         await self._write_quota(name)
 
+    async def _put_fleet_policy(self) -> None:
+        """Some clusters are forbidden, or high priorities."""
+        chance = self._chance
+        names = chance.sample(sorted(fleet.FLAVOR_OF), max(1, len(fleet.FLAVOR_OF) - 1))
+        rules = chance.choice(({"clusters": {"names": names}}, {"priority": {"max": 10}}))
+        body = {
+            "apiVersion": "governance.fairway.dev/v1alpha1",
+            "kind": "FleetPolicy",
+            "metadata": {"name": "rules"},
+            "spec": {
+                **rules,
+                "enforcement": chance.choice(("Enforce", "Enforce", "Enforce", "Warn")),
+                "onViolation": chance.choice(("Keep", "Stop")),
+                "graceSeconds": chance.choice((0, 5, 20)),
+            },
+        }
+        await self._drop_fleet_policy()
+        await self._store.create(FLEET_POLICIES, body, write=_WRITE)
+
+    async def _drop_fleet_policy(self) -> None:
+        with suppress(NotFound):
+            await self._store.delete(FLEET_POLICIES, "rules", write=_WRITE)
+
     async def _write_quota(self, name: str) -> None:
         spec = fleet.queue(name, self.nominal[name])["spec"]
         patch = Patch(type="merge", body={"spec": {"resourceGroups": spec["resourceGroups"]}})
@@ -193,6 +219,7 @@ class Users:
         """Restores quotas, clusters and holds, so that all workloads can end."""
         for task in self._pausing:
             await task
+        await self._drop_fleet_policy()
         for name in fleet.QUEUES:
             self.nominal[name] = dict(fleet.NOMINAL[name])
             await self._write_quota(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairway.api.costs import COSTS_GROUP
+from fairway.api.governance import GOVERNANCE_GROUP
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.meta import GROUP, VERSION
 from fairway.api.serving import SERVING_GROUP
@@ -28,6 +29,7 @@ QUEUES = _ours("queues")
 POLICIES = _ours("placementpolicies")
 FLEETS = _ours("fleets")
 COST_ACCOUNTS = ResourceKey(COSTS_GROUP, VERSION, "costaccounts")
+FLEET_POLICIES = ResourceKey(GOVERNANCE_GROUP, VERSION, "fleetpolicies")
 KIND_RULES = ResourceKey(KINDS_GROUP, VERSION, "kindrules")
 ROLLOUTS = ResourceKey(SERVING_GROUP, VERSION, "rollouts")
 REVISIONS = ResourceKey(SERVING_GROUP, VERSION, "revisions")

@@ -2,6 +2,7 @@
 
     selectors     selectors of clusters, resolved to names
     queues, workloads, clusters, policies, prices  API objects as the core's plain values
+    fleet_policies  which fleet policies apply to a workload, and what it breaks
     charges       how requests count in quota, by the rules of the fleet
     reports       chunks and differences of reports: nodes in columns, our pods on them
     seen_pods     pods that reports have seen, matched to the claims they belong to

@@ -29,17 +29,8 @@ from fairway.view.reports import (
     nodes_of,
     seen_of,
 )
-from fairway.view.selectors import ClusterFacts
 
 SHADOWED = "what would run there is only noted"
-
-
-def facts_of(cluster: Cluster) -> ClusterFacts:
-    return ClusterFacts(
-        name=cluster.metadata.name,
-        labels=cluster.metadata.labels,
-        claims={**cluster.status.claims, **cluster.spec.claims},
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,6 +12,7 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import BreakerStatus, Fleet, FleetSpec
+from fairway.api.governance import GOVERNANCE_GROUP, FleetPolicy
 from fairway.api.kindrule import KINDS_GROUP, KindRule
 from fairway.api.kinds import BY_NAME
 from fairway.api.meta import GROUP
@@ -26,10 +27,12 @@ from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kinds.volumes import BOUND_IN, CLAIM
 from fairway.view import clusters, policies, queues, workloads
+from fairway.view.fleet_policies import Governing, governing_of
 from fairway.view.seen_pods import as_running, bind, join_strays, unclaimed_pods, work_of
+from fairway.view.selectors import facts_of
 from fairway.view.workloads import Defaults
 
-_GROUPS = (GROUP, KINDS_GROUP)
+_GROUPS = (GROUP, KINDS_GROUP, GOVERNANCE_GROUP)
 _OTHERS = ("PriorityClass", "Namespace", CLAIM)  # of other groups
 _NAMESPACED = ("Workload", "PlacementPolicy")
 
@@ -76,6 +79,7 @@ class Objects:
     volumes: dict[str, dict[str, str]] = field(default_factory=dict)  # of bound claims
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)  # labels by name
     rules: dict[str, KindRule] = field(default_factory=dict)
+    fleet_policies: dict[str, FleetPolicy] = field(default_factory=dict)
     kinds: Kinds = field(default_factory=built_in)
     keys: dict[str, str] = field(default_factory=dict)  # of workloads, by UID
 
@@ -205,6 +209,7 @@ class Objects:
             "Workload": self.workloads,
             "PriorityClass": self.priority_classes,
             "Namespace": self.namespaces,
+            "FleetPolicy": self.fleet_policies,
         }
         return shelves.get(kind)
 
@@ -212,7 +217,8 @@ class Objects:
         """The chunks of a cluster's report."""
         return [report for report in self.reports.values() if report.spec.cluster == cluster]
 
-    def defaults(self) -> Defaults:
+    def defaults(self, fleet_policies: tuple[Governing, ...] = ()) -> Defaults:
+        """The sources of defaults; policies need the clusters, so the caller resolves them."""
         return Defaults(
             fleet=self.fleet.spec if self.fleet is not None else FleetSpec(),
             queues=self.queues,
@@ -222,12 +228,13 @@ class Objects:
             kinds=self.kinds,
             keys=self.keys,
             namespaces=self.namespaces,
+            fleet_policies=fleet_policies,
         )
 
     def facts(self, now: float, assumed: Mapping[str, model.Workload] | None = None) -> Facts:
         """All that a decision at `now` depends on; `assumed` workloads replace the stored ones."""
-        selectable = {name: clusters.facts_of(cluster) for name, cluster in self.clusters.items()}
-        defaults = self.defaults()
+        selectable = {name: facts_of(cluster) for name, cluster in self.clusters.items()}
+        defaults = self.defaults(governing_of(self.fleet_policies, selectable))
         readings = {
             name: clusters.read(self.clusters[name], self.reports_of(name), now)
             for name in sorted(self.clusters)

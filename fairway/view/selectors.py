@@ -7,58 +7,19 @@ expression that cannot be evaluated for a cluster does not choose it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fairway.api.meta import ClusterSelector
-from fairway.api.selectors import matches, requirements
 from fairway.core.model import Clusters
-from fairway.schema.cel.environment import CompileError, EvaluationError, Program, compile
+from fairway.governance.cluster_selectors import ClusterFacts, chosen, facts_of
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
-    """What selectors look at."""
-
-    name: str
-    labels: Mapping[str, str]
-    claims: Mapping[str, str]
+__all__ = ["ClusterFacts", "both", "choose", "facts_of"]
 
 
 def choose(selector: ClusterSelector | None, clusters: Mapping[str, ClusterFacts]) -> Clusters:
     """The clusters that a selector chooses; None for a selector that chooses all."""
     if selector is None or selector == ClusterSelector():
         return None
-    tests = requirements(selector.labels)
-    programs = [_program(text) for text in selector.expressions]
-    return frozenset(
-        name
-        for name, facts in clusters.items()
-        if (not selector.names or name in selector.names)
-        and name not in selector.exclude
-        and matches(tests, facts.labels)
-        and all(_holds(program, facts) for program in programs)
-    )
-
-
-def _program(text: str) -> Program | None:
-    try:
-        return compile(text, {"cluster": "dyn"})
-    except CompileError:
-        return None
-
-
-def _holds(program: Program | None, facts: ClusterFacts) -> bool:
-    if program is None:
-        return False
-    cluster = {
-        "name": facts.name,
-        "labels": dict(facts.labels),
-        "claims": dict(facts.claims),
-    }
-    try:
-        return program.evaluate({"cluster": cluster}) is True
-    except EvaluationError:
-        return False
+    return chosen(selector, clusters)
 
 
 def both(item: Clusters, other: Clusters) -> Clusters:

@@ -22,6 +22,7 @@ from fairway.core.plan import Plan
 from fairway.core.snapshot import Change, Facts, Snapshot, is_same_quota
 from fairway.core.transitions import apply_plan
 from fairway.view import clusters, policies, queues, workloads
+from fairway.view.fleet_policies import Governing, governing_of
 from fairway.view.objects import Given, Objects, Touched, settings_of
 from fairway.view.reports import SeenWorks
 from fairway.view.seen_pods import (
@@ -32,7 +33,7 @@ from fairway.view.seen_pods import (
     unclaimed_pods,
     work_of,
 )
-from fairway.view.selectors import ClusterFacts
+from fairway.view.selectors import ClusterFacts, facts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,7 @@ class View:
         self._queues: dict[str, model.Queue] = {}
         self._policies: dict[str, model.Policy] = {}
         self._flavors: dict[str, model.Flavor] = {}
+        self._fleet_policies: tuple[Governing, ...] = ()
         self._settings = settings_of(None)
         # Workloads with placements in a cluster, and the pods there without a claim, by work.
         self._holders: dict[str, dict[str, str]] = {}
@@ -107,6 +109,7 @@ class View:
         self._stale_queues: set[str] = set()
         self._sources = _Sources()
         self._are_queues_stale = self._are_policies_stale = True
+        self._are_fleet_policies_stale = False
         self._changed = _Changed()
         self._facts: Facts | None = None
         self._snapshot: Snapshot | None = None
@@ -191,6 +194,8 @@ class View:
                 self._sources.namespaces.add(touched.key.partition("/")[0])
             case "Namespace" if before != after:
                 self._sources.namespaces.add(touched.key)
+            case "FleetPolicy" if before is None or after is None or before.spec != after.spec:
+                self._are_fleet_policies_stale = True
             case "KindRule" if before is None or after is None or before.spec != after.spec:
                 self._stale_workloads.update(self._objects.workloads)
             case _:
@@ -311,7 +316,7 @@ class View:
             if cluster is not None:
                 reading = clusters.read(cluster, objects.reports_of(name), now, before)
                 self._readings[name] = reading
-                self._selectable[name] = clusters.facts_of(cluster)
+                self._selectable[name] = facts_of(cluster)
             after = self._readings.get(name)
             if (before and before.cluster) is not (after and after.cluster):
                 self._changed.clusters.add(name)
@@ -319,6 +324,7 @@ class View:
             if self._selectable.get(name) != selectable:
                 # Selectors depend on labels and claims of clusters.
                 self._are_queues_stale = self._are_policies_stale = True
+                self._are_fleet_policies_stale = True
             unbound |= self._look(name, after.seen if after else {})
             unbound |= self._look_for_running(name, before, after)
         self._stale_clusters.clear()
@@ -363,7 +369,8 @@ class View:
 
     def _refresh_workloads(self) -> None:
         objects = self._objects
-        defaults = objects.defaults()
+        self._refresh_fleet_policies()
+        defaults = objects.defaults(self._fleet_policies)
         sources, self._sources = self._sources, _Sources()
         self._stale_workloads.update(sources.of(objects.workloads, defaults))
         stale, self._stale_workloads = self._stale_workloads, set()
@@ -443,6 +450,16 @@ class View:
             self._changed.is_all = True
         self._changed.queues |= changed
         self._facts = None
+
+    def _refresh_fleet_policies(self) -> None:
+        """Resolves fleet policies; if any changed, all workloads are read again."""
+        if not self._are_fleet_policies_stale:
+            return
+        self._are_fleet_policies_stale = False
+        result = governing_of(self._objects.fleet_policies, self._selectable)
+        if result != self._fleet_policies:
+            self._fleet_policies = result
+            self._stale_workloads.update(self._objects.workloads)
 
     def _refresh_policies(self) -> None:
         result = {

@@ -20,6 +20,7 @@ from fairway.kinds.native import DEFAULT_QUEUE, derived_pod_sets
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.volumes import pinned_to
 from fairway.view.charges import counts_as
+from fairway.view.fleet_policies import Governing, broken_rules, capped, limited, that_apply
 from fairway.view.queues import line_of, named_line_of, request_of
 
 
@@ -36,6 +37,7 @@ class Defaults:
     kinds: Kinds = field(default_factory=built_in)
     keys: Mapping[str, str] = field(default_factory=dict)  # of workloads, by UID
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # labels by name
+    fleet_policies: tuple[Governing, ...] = ()
 
 
 def key_of(workload: Workload) -> str:
@@ -73,14 +75,10 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
     spec, status = workload.spec, workload.status
     queue = queue_name(workload, defaults)
     tasks = spec.tasks
-    run = spec.run_seconds
-
-    def inherited(field: str) -> int | None:
-        """A default of its queue, or of the nearest ancestor that has one."""
-        line = line_of(defaults.queues, queue)
-        values = (getattr(other.defaults, field) for other in line)
-        return next((value for value in values if value is not None), None)
-
+    run, namespace = spec.run_seconds, workload.metadata.namespace
+    priority = _priority(workload, queue, defaults)
+    labels = defaults.namespaces.get(namespace, {})
+    governing = that_apply(defaults.fleet_policies, namespace, labels)
     has_places = status.claim is not None or status.releasing
     given = (
         {pod_set.name: pod_set for pod_set in pod_sets_of(workload, defaults.kinds)}
@@ -90,7 +88,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
     return model.Workload(
         key=key_of(workload),
         queue=queue,
-        priority=_priority(workload, queue, defaults),
+        priority=capped(priority, governing),
         queued_at=_queued_at(workload),
         mode=spec.mode,
         forms=forms_of(workload, defaults.fleet, defaults.kinds),
@@ -106,17 +104,22 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         task_range=tasks.range_size if tasks else 1,
         concurrency=(tasks.concurrency or 0) if tasks else 0,
         kinds=_kinds(workload),
-        pinned_to=pinned_to(
-            workload, defaults.volumes.get(workload.metadata.namespace, {}), defaults.kinds
-        ),
+        pinned_to=pinned_to(workload, defaults.volumes.get(namespace, {}), defaults.kinds),
         user=workload.metadata.annotations.get(CREATED_BY, ""),
         refused_by=_refused_by(workload, queue, defaults),
+        fleet_policies=tuple(item.policy for item in governing),
+        violations=tuple(broken_rules(governing, spec, priority)),
         preemptible=spec.preemptible,
         is_held=spec.hold != "None" or is_unwanted(workload),
         not_before=_seconds(status.requeue.not_before) if status.requeue else 0.0,
         avoids=_avoided(workload),
-        run_seconds=seconds_left(workload, default=inherited("run_seconds_estimate")),
-        limit_seconds=inherited("run_seconds_limit") if run.limit is None else run.limit,
+        run_seconds=seconds_left(
+            workload, default=_inherited("run_seconds_estimate", queue, defaults)
+        ),
+        limit_seconds=limited(
+            _inherited("run_seconds_limit", queue, defaults) if run.limit is None else run.limit,
+            governing,
+        ),
         ran_seconds=float(status.ran_seconds),
         was_preempted=any(attempt.preempted_by for attempt in status.history[-1:]),
         checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
@@ -137,6 +140,12 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         is_over=is_over(workload),
         grows=grows(workload),
     )
+
+
+def _inherited(field: str, queue: str, defaults: Defaults) -> int | None:
+    """A default of a queue, or of the nearest ancestor that has one."""
+    values = (getattr(other.defaults, field) for other in line_of(defaults.queues, queue))
+    return next((value for value in values if value is not None), None)
 
 
 def replicas_wanted(workload: Workload) -> int:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from fairway.api.meta import ClusterSelector, LabelSelector
+from fairway.api.work import Manifest, WorkPolicy
 from fairway.store.keys import NAMESPACES
 from tests.agent.stage import HUB, NAMESPACE, Stage
 from tests.agent.test_life import with_spec
-from tests.contracts.drivers import work
+from tests.contracts.drivers import job, work
 
 
 async def test_a_work_of_a_lower_term_is_refused_and_told_the_highest(stage: Stage) -> None:
@@ -151,3 +155,52 @@ class TestModes:
         await stage.bury(one)
         await stage.passes(60)
         assert await stage.pods(one) == 1
+
+
+EU = ClusterSelector(labels=LabelSelector(match_labels={"region": "eu"}))
+OURS = WorkPolicy(name="p", registries=("ghcr.io",))
+ONLY_EU = WorkPolicy(name="p", clusters=EU)
+
+
+async def test_a_work_that_a_fleet_policy_forbids_is_refused_with_the_rule(stage: Stage) -> None:
+    for policy, said in (
+        (OURS, "image busybox, which is of no allowed registry: rule registries"),
+        (ONLY_EU, "here: rule clusters"),
+    ):
+        item = work(f"by-{policy.name}-{said[:4].strip()}", policies=(policy,))
+        await stage.put(item)
+        await stage.passes(10)
+        assert await stage.pods(item) == 0
+        refused = await stage.work(item)
+        assert refused is not None
+        assert [(each.reason, each.message) for each in refused.status.conditions] == [
+            ("PolicyViolated", f"fleet policy p does not allow {said}")
+        ]
+        await stage.bury(item)  # what it never took is gone, and it says so
+        await stage.until("Gone", item)
+
+
+async def test_a_change_that_a_fleet_policy_forbids_is_refused_and_the_work_goes_on(
+    stage: Stage,
+) -> None:
+    item = work("one")
+    await stage.put(item)
+    await stage.until("Running", item)
+    await stage.put(with_spec(item, policies=(OURS, replace(ONLY_EU, name="q"))))
+    await stage.passes(10)
+    again = await stage.work(item)
+    assert again is not None
+    assert not again.status.conditions  # what runs is the hub's to stop
+    worse = job("one")
+    worse["spec"]["template"]["spec"]["containers"][0]["image"] = "evil.io/x"
+    await stage.put(with_spec(item, policies=(OURS,), manifests=(Manifest(object=worse),)))
+    await stage.passes(10)
+    again = await stage.work(item)
+    assert again is not None
+    assert again.status.conditions[-1].reason == "PolicyViolated"
+    assert await stage.pods(item) == 1
+    await stage.crash()
+    stage.forget()
+    await stage.start()
+    await stage.passes(10)
+    assert await stage.pods(item) == 1

@@ -101,6 +101,15 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
     "a cluster without a driver": (made("Cluster", {}), "exactly one driver"),
     "a cluster with two drivers": (
         made("Cluster", {"local": {}, "simulated": {}}), "exactly one driver"),
+    "a fleet policy whose least priority is above the highest": (
+        made("FleetPolicy", {"priority": {"min": 2, "max": 1}}),
+        "spec.priority.min: Invalid value: min must not exceed max"),
+    "a registry without a host": (
+        made("FleetPolicy", {"registries": ["acme/train"]}), "spec.registries[0]"),
+    "a kind with its version": (
+        made("FleetPolicy", {"kinds": ["batch/v1/Job"]}), "spec.kinds[0]"),
+    "a longest run of no time": (
+        made("FleetPolicy", {"runSecondsMax": 0}), "spec.runSecondsMax: Invalid value: 0"),
     "a simulated pool of minus one nodes": (
         made("Cluster", {"simulated": {"nodePools": [{"name": "a", "count": -1, "shape": {}}]}}),
         "spec.simulated.nodePools[0].count: Invalid value: -1"),

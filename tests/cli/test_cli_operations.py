@@ -270,6 +270,16 @@ def test_another_flavor_of_the_nearest_cluster_is_named() -> None:
     assert "  Nearest   site, 12 a100 free (4 short)" in told
 
 
+def test_an_explanation_of_what_runs_names_the_rules_it_breaks() -> None:
+    status = {"phase": "Running", "claim": claimed(), "pods": {"wanted": 1, "ready": 1}}
+    workload = {"metadata": {"name": "train"}, "spec": {}, "status": status}
+    rule = "fleet policy p does not allow site: rule clusters"
+    reasons = [{"code": "ClusterForbidden", "policy": "p", "message": rule}]
+    first, *others = lines(workload, {"state": "Runs", "reasons": reasons})
+    assert str(first).startswith("train runs in site")
+    assert others == [f"  - {rule}"]
+
+
 def claimed(**more: object) -> dict[str, object]:
     return {"placements": [{"cluster": "site"}], **more}
 

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from fairway.api import codec
 from fairway.api.fleet import FleetSpec, Health, Retry
-from fairway.api.meta import Taint, Toleration
+from fairway.api.governance import Violation
+from fairway.api.meta import Condition, Taint, Toleration
 from fairway.api.work import Work
 from fairway.api.workload import Workload
+from fairway.controllers.governance import Breach
 from fairway.controllers.lifecycle.attempt_ends import AVOIDED_SECONDS
 from fairway.controllers.lifecycle.case import (
     Change,
@@ -416,6 +418,42 @@ def lost(
     return {**PLACES, "a": ClusterFacts(phase=phase, silent_seconds=silent, is_cut_off=is_cut_off)}
 
 
+def refused(reason: str, generation: int = 1, attempt: int = 1) -> dict[str, Work]:
+    """The work as its agent refused it."""
+    (work,) = told_to_stop(None).values()
+    condition = Condition(
+        type="Accepted",
+        status="False",
+        reason=reason,
+        message="fleet policy p does not allow a: rule clusters",
+        observed_generation=generation,
+        last_transition_time=moment(NOW),
+    )
+    return {
+        "a": replace(
+            work,
+            metadata=replace(work.metadata, generation=1),
+            spec=replace(work.spec, attempt=attempt),
+            status=replace(work.status, conditions=(condition,)),
+        )
+    }
+
+
+def broken(enforcement: str = "Enforce", grace: int | None = None, **more: Any) -> dict[str, Any]:
+    """A rule that a workload breaks, and what was sent of it."""
+    rule = more.pop("rule", "registries")
+    violation = Violation(policy="p", rule=rule, what="x")
+    breach = Breach(violation=violation, enforcement=enforcement, grace_seconds=grace, **more)
+    return {"breaches": (breach,), "sent": told_to_stop(None)}
+
+
+def stopping(seconds: float) -> dict[str, Any]:
+    """Stopped for a rule of a policy for so long."""
+    since = text(NOW - seconds)
+    kind = {"type": "PolicyStop", "status": "True", "message": "", "lastTransitionTime": since}
+    return {"conditions": [kind]}
+
+
 def told_to_stop(silence: int | None) -> dict[str, Work]:
     plain = {
         "apiVersion": "fairway.dev/v1alpha1",
@@ -788,7 +826,70 @@ STOPPED: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     ),
 ]
 
-EVERY = [*GANG, *ASKED, *PLACES_TABLE, *SERVICES, *SWEEPS, *STOPPED]
+SENT_AWAY = {
+    "phase": "Stopping",
+    "reason": "PolicyViolated",
+    "releasing": ["a"],
+    "past": ("PolicyViolated", "Decision"),
+}
+POLICIES: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
+    (
+        "a work that its agent refuses because of a policy is tried elsewhere",
+        case(claimed(placement("a")), sent=refused("PolicyViolated")),
+        {**SENT_AWAY, "requeue": (0, ("a",))},
+    ),
+    (
+        "not one of another generation",
+        case(claimed(placement("a")), sent=refused("PolicyViolated", generation=2)),
+        {},
+    ),
+    (
+        "not one of another attempt",
+        case(claimed(placement("a")), sent=refused("PolicyViolated", attempt=0)),
+        {},
+    ),
+    (
+        "not one that runs, and whose change alone is refused",
+        case(
+            running(placement("a"), pods={"wanted": 2, "ready": 2}),
+            {"a": seen("Running", pods=READY)},
+            sent=refused("PolicyViolated"),
+        ),
+        {},
+    ),
+    (
+        "what breaks a rule before it is sent ends at once",
+        case(claimed(placement("a")), breaches=broken()["breaches"]),
+        SENT_AWAY,
+    ),
+    (
+        "what is stopped for a rule has its grace",
+        case(running(placement("a"), **stopping(29)), **broken(grace=30)),
+        {"phase": "Running", "reason": "", "claim": {"a": 2}},
+    ),
+    (
+        "and ends after it",
+        case(running(placement("a"), **stopping(30)), **broken(grace=30)),
+        SENT_AWAY,
+    ),
+    (
+        "for good, if it ran for too long",
+        case(running(placement("a"), **stopping(30)), **broken(grace=30, rule="runSeconds")),
+        SENT_AWAY,
+    ),
+    (
+        "a rule of another cluster does not concern it",
+        case(running(placement("a"), **stopping(30)), **broken(grace=30, cluster="b")),
+        {"phase": "Running", "reason": "", "claim": {"a": 2}},
+    ),
+    (
+        "a breaker that is open keeps it",
+        case(running(placement("a"), **stopping(30)), **broken(grace=30), may_move=False),
+        {"phase": "Running", "reason": "", "claim": {"a": 2}},
+    ),
+]
+
+EVERY = [*GANG, *ASKED, *PLACES_TABLE, *SERVICES, *SWEEPS, *STOPPED, *POLICIES]
 IDS = [sentence for sentence, _, _ in EVERY]
 
 

@@ -22,7 +22,7 @@ from fairway.controllers.terms import LEASES, NAME
 from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.kubeapi import KubeApi, load_access
 from fairway.store.interface import Patch, WatchFrom, Write
-from fairway.store.keys import DEFINITIONS, EVENTS
+from fairway.store.keys import DEFINITIONS, EVENTS, FLEET_POLICIES
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.endtoend.hubs import HubProcess
 from tests.kubernetes import binaries, control_plane
@@ -70,6 +70,12 @@ spec:
               restartPolicy: Never
               containers:
                 - {name: main, image: training, resources: {limits: {nvidia.com/gpu: 4}}}
+"""
+POLICY = """
+apiVersion: governance.fairway.dev/v1alpha1
+kind: FleetPolicy
+metadata: {name: ours}
+spec: %s
 """
 
 
@@ -147,6 +153,12 @@ def has_run_once(workload: Workload) -> bool:
     return last.reason == "Succeeded" and all(past.blame == "Place" for past in earlier)
 
 
+def has(workload: Workload, condition: str) -> bool:
+    return any(
+        item.type == condition and item.status == "True" for item in workload.status.conditions
+    )
+
+
 def has_succeeded(workload: Workload) -> bool:
     return workload.status.phase == "Succeeded"
 
@@ -171,6 +183,51 @@ async def test_what_kubectl_submits_to_the_server_runs_and_finishes(
         assert len(listing.items) == jobs
         await call(real, kubectl, "delete", "workloads", "--all", "--timeout=120s")
         assert (await store.list(WORKS)).items == []
+
+
+async def test_a_fleet_policy_on_the_server_decides_what_runs(
+    real: ControlPlane, kubectl: Path, tmp_path: Path
+) -> None:
+    async with clean_store(real) as store, hub_on(real, tmp_path) as hub:
+        await call(real, kubectl, "apply", "-f", "-", given=f"{FLEET % 'first'}---{QUEUE}")
+        for wrong, said in (
+            ("{priority: {min: 2, max: 1}}", "min must not exceed max"),
+            ("{registries: [acme]}", "spec.registries"),
+            ("{regions: [eu]}", "unknown field"),
+        ):
+            with pytest.raises(AssertionError, match=said):
+                await call(real, kubectl, "apply", "-f", "-", given=POLICY % wrong)
+        allowed = "{namespaces: {names: [default]}, registries: [%s]}"
+        await call(real, kubectl, "apply", "-f", "-", given=POLICY % allowed % "ghcr.io/acme")
+        await call(real, kubectl, "apply", "-f", "-", given=JOB % (0, 0))
+        await until_all(
+            store, 1, lambda item: item.status.reason == "PolicyViolated", "breaks a policy"
+        )
+        answer = await hub.client.ask("workloads", "train-0", "explain", namespace="default")
+        assert "fleet policy ours does not allow image training" in answer["message"]
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (await call(real, kubectl, "get", "fp", "--no-headers")).split()[3:4] != ["1"]:
+                await asyncio.sleep(0.5)
+        await call(real, kubectl, "apply", "-f", "-", given=POLICY % allowed % "docker.io")
+        await until_all(store, 1, has_succeeded, "has succeeded")
+
+        # What runs when the policy changes.
+        long = (JOB % (1, 1)).replace("estimate: 1", "estimate: 600")
+        await call(real, kubectl, "apply", "-f", "-", given=long)
+        await until_all(store, 1, lambda item: item.status.phase == "Running", "runs")
+        await call(real, kubectl, "apply", "-f", "-", given=POLICY % allowed % "ghcr.io/acme")
+        await until_all(store, 1, lambda item: has(item, "PolicyViolated"), "has the condition")
+        stops = {"spec": {"onViolation": "Stop", "graceSeconds": 1}}
+        await store.patch(
+            FLEET_POLICIES, "ours", Patch(type="merge", body=stops), write=Write(user="root")
+        )
+        stopped = await until_all(
+            store, 1, lambda item: item.status.reason == "PolicyViolated", "waits"
+        )
+        past = stopped["train-1"].status.history[-1]
+        assert "fleet policy ours does not allow image training" in past.message
+        events = await call(real, kubectl, "get", "events", "-o", "name")
+        assert "train-1" in events
 
 
 async def test_a_hub_goes_on_when_its_server_and_etcd_were_killed(

@@ -23,6 +23,7 @@ CLUSTER_SCOPED = {
     "Flavor",
     "Queue",
     "KindRule",
+    "FleetPolicy",
 }
 
 
@@ -43,6 +44,7 @@ BUILT_IN = {
 OURS = {
     *("Fleet", "Cluster", "ClusterReport", "Flavor", "Queue", "Workload", "PlacementPolicy"),
     *("Work", "KindRule", "Rollout", "Revision", "FleetAutoscaler", "CostAccount"),
+    "FleetPolicy",
 }
 
 

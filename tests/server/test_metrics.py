@@ -60,6 +60,14 @@ def test_plans_that_were_checked_are_counted_with_the_rules_they_broke(metrics: 
     assert value(metrics, "fairway_plan_faults_total") == 2
 
 
+def test_workloads_that_break_fleet_policies_are_counted_by_rule(metrics: Metrics) -> None:
+    metrics.set_violations({("p", "kinds", "Warn"): 2, ("p", "clusters", "Warn"): 1})
+    metrics.set_violations({("p", "kinds", "Enforce"): 3})
+    name = "fairway_fleet_policy_violations"
+    assert value(metrics, name, policy="p", rule="kinds", enforcement="Enforce") == 3
+    assert series(metrics, name) == 1
+
+
 def test_open_watches_rise_and_fall(metrics: Metrics) -> None:
     metrics.watch_opened("pods")
     metrics.watch_opened("pods")

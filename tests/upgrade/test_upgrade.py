@@ -44,6 +44,7 @@ FROM_THE_START = (
     "namespaces",
 )
 STRUCTS = {kind.qualified: kind.struct for kind in KINDS}
+UNKNOWN_IN = {"fleetpolicies.governance.fairway.dev": "0.3.0"}  # and in versions before
 USER = Write(user="ada", manager="ada")
 
 
@@ -71,7 +72,8 @@ async def test_a_hub_opens_the_data_and_every_object_can_be_read(
     version: Path, tmp_path: Path
 ) -> None:
     wanted = story(version)["kinds"]
-    assert set(STRUCTS) <= set(wanted), "the story has an object of each of our kinds"
+    kinds = {kind for kind in STRUCTS if version.name > UNKNOWN_IN.get(kind, "")}
+    assert kinds <= set(wanted), "the story has an object of each of our kinds"
     options = HubOptions(data=unpack(version, tmp_path), port=0, has_controllers=False)
     async with open_hub(options, clock=later(version)) as opened:
         store = opened.store

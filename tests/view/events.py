@@ -17,7 +17,18 @@ from fairway.api.names import report_name, work_name
 from fairway.api.report import ClusterReport
 from fairway.api.report_changes import difference
 from fairway.clock import timestamp
-from tests.builders import GPU, NOW, Plain, cluster, flavor, fleet, policy, pool, queue
+from tests.builders import (
+    GPU,
+    NOW,
+    Plain,
+    cluster,
+    flavor,
+    fleet,
+    fleet_policy,
+    policy,
+    pool,
+    queue,
+)
 
 CLUSTERS = ("east", "north", "west")
 BUSY = ("east", "east", "east", "north", "west")  # how often something happens in each
@@ -346,7 +357,7 @@ class Story:
 
     def change_rules(self) -> None:
         dice = self.dice
-        match dice.randint(0, 8):
+        match dice.randint(0, 10):
             case 0:
                 limits = [{"name": "each", "claimedWorkloads": 2, "amounts": {GPU: 4}}]
                 self.put(
@@ -388,6 +399,18 @@ class Story:
                 )
             case 7:
                 self.put(policy("near", dice.sample(CLUSTERS, 1), CLUSTERS))
+            case 8:
+                self.put(
+                    fleet_policy(
+                        "rules",
+                        clusters={"names": dice.sample(CLUSTERS, 2)},
+                        priority={"max": dice.randint(0, 3)},
+                        runSecondsMax=dice.choice([60, 600]),
+                        enforcement=dice.choice(["Enforce", "Enforce", "Warn", "DryRun"]),
+                    )
+                )
+            case 9:
+                self.remove("FleetPolicy", "rules")
             case _:
                 self.remove("PlacementPolicy", "near")
 

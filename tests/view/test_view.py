@@ -67,6 +67,8 @@ def changed(plain: dict, number: int) -> dict:
             spec["speed"] = str(number + 1)
         case "Fleet":
             spec["defaults"] = {"queue": "research" if number % 2 else "playground"}
+        case "FleetPolicy":
+            spec["priority"] = {"max": number}
         case "PlacementPolicy":
             spec["moveMargin"] = number
         case _:
@@ -74,7 +76,8 @@ def changed(plain: dict, number: int) -> dict:
     return other
 
 
-OBJECTS = [item for item in [*PLAIN, *DEMO] if item["apiVersion"].startswith("fairway.dev/")]
+GROUPS = ("fairway.dev", "governance.fairway.dev")
+OBJECTS = [item for item in [*PLAIN, *DEMO] if item["apiVersion"].partition("/")[0] in GROUPS]
 EVENTS = st.lists(
     st.tuples(
         st.integers(0, len(OBJECTS) - 1), st.sampled_from(["put", "remove"]), st.integers(0, 5)

@@ -4,14 +4,15 @@
 clusters, its settings, and the time. There is no other state, so a hub that restarts continues as
 if nothing had happened.
 
-    controller        reconciles each workload when something about it changed
-    case, inputs      the inputs of a decision and the resulting change; how inputs are gathered
-    next_status       one function for each phase of a workload
-    troubles          why a placement of a claim cannot stay
-    attempt_ends      how attempts end: history, placements to release, retry
-    counts            pods, replicas, feedback and conditions over all clusters
-    tasks             the tasks of an Independent workload
-    leaving_replicas  replicas that leave a cluster, and keep running there for a while
-    resize            changes to the number of pods of a running workload
-    recovery          causes of failures, and the verdict on each (causes.yaml)
+    controller         reconciles each workload when something about it changed
+    case, inputs       the inputs of a decision and the resulting change; how inputs are gathered
+    next_status        one function for each phase of a workload
+    troubles           why a placement of a claim cannot stay
+    policy_conditions  rules of fleet policies that a running workload breaks
+    attempt_ends       how attempts end: history, placements to release, retry
+    counts             pods, replicas, feedback and conditions over all clusters
+    tasks              the tasks of an Independent workload
+    leaving_replicas   replicas that leave a cluster, and keep running there for a while
+    resize             changes to the number of pods of a running workload
+    recovery           causes of failures, and the verdict on each (causes.yaml)
 """

@@ -13,6 +13,7 @@ from fairway.api.queue import Queue
 from fairway.api.work import Work, WorkPhase
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.clusters.health import NodeAside
+from fairway.controllers.governance import Breach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,8 @@ class LifecycleCase:
     places: Mapping[str, ClusterFacts] = field(default_factory=dict)  # by cluster; missing: removed
     sent: Mapping[str, Work] = field(default_factory=dict)  # its works on the hub, by cluster
     settings: Settings = Settings()
+    breaches: tuple[Breach, ...] = ()  # rules of fleet policies that it breaks where it runs
+    breach_at: float = float("inf")  # when time alone breaks another one
     may_move: bool = True  # False while the fleet is paused, or the breaker of moves is open
     refreshes: bool = True  # whether changed counts alone are worth a write now
 
@@ -145,6 +148,8 @@ def settings_of(
     spec, defaults = workload.spec, fleet.defaults
     own = [queue.spec.defaults for queue in queues]
     limits = [spec.run_seconds.limit, *(default.run_seconds_limit for default in own)]
+    asked = next((limit for limit in limits if limit is not None), None)
+    allowed = workload.status.claim.run_seconds_limit if workload.status.claim else None
     lost = [spec.on_cluster_lost, *(default.on_cluster_lost for default in own)]
     holds = {queue.spec.hold for queue in queues}
     strictest: Hold = "HoldAndDrain" if "HoldAndDrain" in holds else "None"
@@ -158,7 +163,7 @@ def settings_of(
         finished_seconds=(
             defaults.finished_seconds if spec.finished_seconds is None else spec.finished_seconds
         ),
-        run_limit=next((limit for limit in limits if limit is not None), None),
+        run_limit=min((limit for limit in (asked, allowed) if limit is not None), default=None),
         on_cluster_lost=next((item for item in lost if item is not None), None),
         cluster_lost_seconds=spec.cluster_lost_seconds,
         fleet=fleet,

@@ -9,8 +9,9 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.errors import NotFound
 from fairway.api.fleet import Fleet
+from fairway.api.governance import FleetPolicy
 from fairway.api.meta import JsonObject
-from fairway.api.names import FINALIZER, work_name
+from fairway.api.names import FINALIZER, work_name, work_namespace
 from fairway.api.queue import Queue
 from fairway.api.workload import Workload
 from fairway.controllers.adoption import is_own
@@ -18,20 +19,34 @@ from fairway.controllers.clusters import health
 from fairway.controllers.clusters.health import NodeAside
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.context import Context
+from fairway.controllers.governance import NEVER, breaches
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.next_status import next_status
+from fairway.controllers.lifecycle.policy_conditions import news
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.work_roster import Roster
+from fairway.governance.cluster_selectors import facts_of
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Patch, Stored, Write
-from fairway.store.keys import CLUSTERS, FLEETS, LEASES, POLICIES, QUEUES, WORKLOADS
+from fairway.store.keys import (
+    CLUSTERS,
+    FLEET_POLICIES,
+    FLEETS,
+    LEASES,
+    NAMESPACES,
+    POLICIES,
+    QUEUES,
+    WORKLOADS,
+    WORKS,
+)
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-lifecycle")
 _COUNTS_SECONDS = 5.0  # least time between writes of counts alone
 # A workload without any of these is pending and unchanged since it was created: skip it.
 _TELLING = (b'"phase"', b'"cancelled"', b'"deletionTimestamp"')
+_REFUSED = b'"PolicyViolated"'
 _HOLD, _NO_HOLD = b'"hold"', b'"hold":"None"'
 
 
@@ -59,6 +74,8 @@ class Lifecycle:
         context.cache.mirror(QUEUES).followers.append(self._queue_changed)
         context.cache.mirror(FLEETS).followers.append(self._fleet_changed)
         context.cache.mirror(POLICIES).followers.append(lambda name, stored: self._mark_placed())
+        context.cache.mirror(FLEET_POLICIES).followers.append(self._fleet_policy_changed)
+        context.cache.mirror(NAMESPACES).followers.append(self._namespace_changed)
         context.states.followers.append(self._state_changed)
         self._roster.followers.append(self._works_changed)
 
@@ -110,13 +127,22 @@ class Lifecycle:
         """Ignores works that were sent but not reported yet: they do not change the status."""
         clusters = self._placed.get(name)
         work = work_name(*name)
-        if not clusters or any(self._states.get(cluster, work) for cluster in clusters):
+        if (
+            not clusters
+            or any(self._states.get(cluster, work) for cluster in clusters)
+            or any(self._is_refused(cluster, work) for cluster in clusters)
+        ):
             self._loop.mark(name)
+
+    def _is_refused(self, cluster: str, work: str) -> bool:
+        """Whether the agent may have refused a work because of a fleet policy."""
+        stored = self._cache.mirror(WORKS).get((work_namespace(cluster), work))
+        return stored is not None and _REFUSED in stored.raw
 
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
         cluster = self._cache.get(Cluster, name[1]) if stored else None
         pools = inputs.failed_pools(cluster) if cluster else None
-        facts = (cluster.spec, cluster.status.phase, pools) if cluster else None
+        facts = (cluster.spec, cluster.status.phase, pools, facts_of(cluster)) if cluster else None
         if self._is_news("cluster", name, facts):
             self._mark_placed(name[1])
 
@@ -125,6 +151,18 @@ class Lifecycle:
         facts = (queue.spec.hold, queue.spec.parent, queue.spec.defaults) if queue else None
         if self._is_news("queue", name, facts):
             self._mark_placed()
+
+    def _fleet_policy_changed(self, name: Name, stored: Stored | None) -> None:
+        policy = self._cache.get(FleetPolicy, name[1]) if stored else None
+        if self._is_news("fleet policy", name, policy.spec if policy else None):
+            self._mark_placed()
+
+    def _namespace_changed(self, name: Name, stored: Stored | None) -> None:
+        labels = stored.object()["metadata"].get("labels") if stored else None
+        if self._is_news("namespace", name, labels) and len(self._cache.mirror(FLEET_POLICIES)):
+            for workload in self._placed:
+                if workload[0] == name[1]:
+                    self._loop.mark(workload)
 
     def _fleet_changed(self, name: Name, stored: Stored | None) -> None:
         fleet = self._cache.get(Fleet, name[1]) if stored else None
@@ -161,6 +199,8 @@ class Lifecycle:
             await write_status(self._store, head_of(stored), change.status, _WRITE)
             self._notes.tell(workload, change.status)
             self._written[name] = case.now
+            for condition in news(workload.status, change.status):
+                await self._notes.warn(stored.object(), condition.type, condition.message)
             self._shared.count("Moves", change.moves)
         elif change.delete or change.releases:
             await self._remove(stored.object(), change)
@@ -182,6 +222,7 @@ class Lifecycle:
             if is_own(work, workload)
         }
         now = self._clock.now()
+        broken, due = breaches(self._cache, workload, now) if status.claim else ((), NEVER)
         return LifecycleCase(
             workload=workload,
             now=now,
@@ -193,6 +234,8 @@ class Lifecycle:
             },
             sent=sent,
             settings=inputs.settings(self._cache, workload, fleet),
+            breaches=broken,
+            breach_at=due,
             may_move=not fleet.paused and not self._shared.is_open("Moves", fleet),
             refreshes=now - self._written.get(name, 0.0) >= _COUNTS_SECONDS,
         )

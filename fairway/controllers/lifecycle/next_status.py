@@ -17,7 +17,13 @@ from fairway.api.names import FINALIZER, OVER
 from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
 from fairway.controllers.adoption import claim_of
-from fairway.controllers.lifecycle import attempt_ends, counts, leaving_replicas, resize
+from fairway.controllers.lifecycle import (
+    attempt_ends,
+    counts,
+    leaving_replicas,
+    policy_conditions,
+    resize,
+)
 from fairway.controllers.lifecycle.attempt_ends import End, end_attempt, moment, settle
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.tasks import Swept, swept, text
@@ -47,6 +53,8 @@ def _finish(case: LifecycleCase, change: Change) -> Change:
         return with_fields(change, status=None)
     generation = case.workload.metadata.generation
     status = replace(status, observed_generation=generation)
+    if status.claim is None:
+        status = policy_conditions.without_conditions(status)
     return with_fields(
         change,
         status=replace(
@@ -196,6 +204,7 @@ def _claim(case: LifecycleCase) -> Change:
     status = replace(status, releasing=_still_there(case, status))
     status = leaving_replicas.let_go(case, status)
     status = _no_longer_avoiding(case, _with_wishes(case, status))
+    status = policy_conditions.with_conditions(case, status)
     sweep = swept(case, case.workload.spec.tasks) if case.workload.spec.tasks else None
     for look in (_outcome, _ask, _limit):
         workload_status = look(case, status, sweep)
@@ -403,6 +412,7 @@ def _wake_at(case: LifecycleCase, status: WorkloadStatus, times: Sequence[float]
     due = [
         *times,
         _limit_at(case, status),
+        case.breach_at,
         *(gives_up_at(case, placement) for placement in status.releasing),
         until.timestamp() if until else NEVER,
     ]

@@ -15,12 +15,13 @@ from datetime import UTC, datetime, timedelta
 from fairway.api.claim import Placement
 from fairway.api.cluster import AvoidedNode
 from fairway.api.meta import Taint
-from fairway.api.reasons import Code
+from fairway.api.reasons import Code, violation_sentence
 from fairway.controllers.clusters.health import NodeAside
 from fairway.controllers.lifecycle.case import (
     LifecycleCase,
     PodsSeen,
     WorkObservation,
+    attempt_of,
     lost_action,
     silence_allowed,
 )
@@ -36,6 +37,7 @@ from fairway.controllers.lifecycle.recovery import (
 from fairway.core.packing.eligibility import tolerates
 
 NEVER = float("inf")
+POLICY_STOP = "PolicyStop"  # condition: it is stopped, since it breaks a rule of a fleet policy
 _HOSTNAME_MOST = 253
 _LOOK_SECONDS_LEAST = 0.1
 # An unknown cause may pass, and pods without a node are handled by `pending_pods`.
@@ -139,6 +141,67 @@ def _aside(
     return NodeAside(
         cluster=placement.cluster, node=AvoidedNode(name=name, reason=verdict.cause, until=until)
     )
+
+
+def refused_work(case: LifecycleCase, placement: Placement) -> Found:
+    """The agent refuses the work because a fleet policy forbids it, and nothing of it runs."""
+    work = case.sent.get(placement.cluster)
+    if work is None or not _is_sent(case, placement) or case.observation_of(placement) is not None:
+        return NEVER
+    for condition in work.status.conditions:
+        if (
+            condition.type == "Accepted"
+            and condition.status == "False"
+            and condition.reason == Code.POLICY_VIOLATED.value
+            and condition.observed_generation == work.metadata.generation
+        ):
+            return Trouble(
+                placement=placement,
+                reason=Code.POLICY_VIOLATED.value,
+                message=condition.message,
+                avoids_cluster=True,
+                waits=True,
+            )
+    return NEVER
+
+
+def broken_rule(case: LifecycleCase, placement: Placement) -> Found:
+    """A fleet policy forbids it: what was not sent yet ends now, what runs ends after the grace."""
+    is_sent, due = _is_sent(case, placement), NEVER
+    for breach in case.breaches:
+        if breach.cluster not in ("", placement.cluster) or breach.enforcement != "Enforce":
+            continue
+        if is_sent and breach.grace_seconds is None:
+            continue
+        stops_at = _stop_since(case) + (breach.grace_seconds or 0) if is_sent else case.now
+        if stops_at <= case.now:
+            return Trouble(
+                placement=placement,
+                reason=Code.POLICY_VIOLATED.value,
+                message=violation_sentence(breach.violation),
+                is_retried=breach.violation.rule != "runSeconds",
+                is_move=is_sent,
+            )
+        due = min(due, stops_at)
+    return due
+
+
+def _is_sent(case: LifecycleCase, placement: Placement) -> bool:
+    """Whether the cluster was asked to run a placement, so that some of it may run."""
+    work = case.sent.get(placement.cluster)
+    return (
+        work is not None
+        and not work.spec.tombstone
+        and work.spec.attempt >= attempt_of(case, placement)
+    )
+
+
+def _stop_since(case: LifecycleCase) -> float:
+    """When it was first seen to break a rule for which it is stopped."""
+    for condition in case.workload.status.conditions:
+        if condition.type == POLICY_STOP and condition.status == "True":
+            return condition.last_transition_time.timestamp()
+    return case.now
 
 
 def removed_cluster(case: LifecycleCase, placement: Placement) -> Found:
@@ -331,6 +394,8 @@ _LOOKS: tuple[Callable[[LifecycleCase, Placement], Found], ...] = (
     lost_cluster,
     drained_cluster,
     tainted_cluster,
+    refused_work,
+    broken_rule,
     blocked_pods,
     stock_out,
     late,

@@ -41,6 +41,7 @@ class Batch:
     fleet: FleetSpec = field(default_factory=FleetSpec)
     priorities: Mapping[str, int] = field(default_factory=dict)  # as the core saw them, by workload
     queues: Mapping[str, str] = field(default_factory=dict)
+    run_limits: Mapping[str, int] = field(default_factory=dict)  # by fleet policies
 
     @property
     def moment(self) -> datetime:
@@ -103,6 +104,7 @@ def take_claim(
         waits_for=waits_for,
         deadline=before.deadline if before else _deadline(workload, batch),
         ready_at=before.ready_at if before else None,
+        run_seconds_limit=before.run_seconds_limit if before else batch.run_limits.get(key),
         begun=before is not None,
     )
     left = tuple(_taken_away(before.placements, placements)) if before else ()

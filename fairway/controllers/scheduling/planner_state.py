@@ -17,7 +17,7 @@ from fairway.api.reasons import Code, headline
 from fairway.api.workload import Workload
 from fairway.controllers.scheduling.questions import Question, T
 from fairway.controllers.scheduling.wake_ups import Notice, charge
-from fairway.core import cycle
+from fairway.core import cycle, model
 from fairway.core.checks.invariants import broken
 from fairway.core.cycle import Cursor
 from fairway.core.modes.way_home import Homeward
@@ -68,6 +68,7 @@ class Planned:
     codes: Mapping[str, str] = field(default_factory=dict)  # why workloads wait, where it changed
     queues: Mapping[str, str] = field(default_factory=dict)  # of the workloads in the steps
     priorities: Mapping[str, int] = field(default_factory=dict)
+    run_limits: Mapping[str, int] = field(default_factory=dict)  # by fleet policies, where any
     versions: Mapping[str, str] = field(default_factory=dict)  # that the decisions saw
     set_aside: tuple[SetAside, ...] = ()  # since the last part
     waiting: int = 0
@@ -219,6 +220,7 @@ class Planning:
             codes=self._changed_codes(plan),
             queues={key: workloads[key].queue for key in touched},
             priorities={key: workloads[key].priority for key in touched},
+            run_limits=_run_limits(workloads[key] for key in touched),
             versions={key: self._versions[key] for key in touched | set(reservations)},
             set_aside=self._told_aside(),
             waiting=len(plan.waiting),
@@ -254,6 +256,12 @@ class Planning:
     def ask(self, question: Question[T], now: float) -> T:
         """Answers a question; decides nothing."""
         return question.answer(self._view, now)
+
+
+def _run_limits(workloads: Iterable[model.Workload]) -> dict[str, int]:
+    """The longest runs that fleet policies allow, by workload."""
+    allowed = {workload.key: workload.allowed_run_seconds for workload in workloads}
+    return {key: seconds for key, seconds in allowed.items() if seconds is not None}
 
 
 def _has_no_place(waits: Waits) -> bool:

@@ -16,6 +16,7 @@ from fairway.core import cycle
 from fairway.core.costs.accounts import ClusterFlavor, supplies
 from fairway.core.cycle import START
 from fairway.core.explain.explain import explain
+from fairway.core.explain.policy_counts import PolicyCount, policy_counts
 from fairway.core.explain.queue_status import QueueState, standings
 from fairway.core.explain.samples import Gauges, gauges
 from fairway.core.modes.policy_clusters import PolicyChoice, choose_clusters
@@ -98,6 +99,14 @@ class PolicyChoices(Question[list[PolicyChoice]]):
 
     def answer(self, view: View, now: float) -> list[PolicyChoice]:
         return list(choose_clusters(view.snapshot(now)))
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCounts(Question[dict[str, PolicyCount]]):
+    """How many workloads break the rules of each fleet policy."""
+
+    def answer(self, view: View, now: float) -> dict[str, PolicyCount]:
+        return policy_counts(view.snapshot(now).facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ FED = (
     keys.FLEETS,
     keys.PRIORITY_CLASSES,
     keys.NAMESPACES,
+    keys.FLEET_POLICIES,
     keys.KIND_RULES,
     keys.VOLUME_CLAIMS,
     keys.FLAVORS,
@@ -295,6 +296,7 @@ class Scheduler:
             fleet=self._cache.fleet().spec,
             priorities=planned.priorities,
             queues=planned.queues,
+            run_limits=planned.run_limits,
         )
         for fault in planned.faults or ():
             _log.error("a plan breaks a rule, and is carried out all the same: %s", fault)

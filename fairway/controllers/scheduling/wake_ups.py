@@ -173,5 +173,6 @@ _RELEVANT: Mapping[str, Callable[[Any], Any]] = {
     "Flavor": _spec,
     "Queue": _spec,
     "PlacementPolicy": _spec,
+    "FleetPolicy": _spec,
     "KindRule": _spec,
 }

@@ -5,6 +5,7 @@
     controller      writes the derived works; stops works at a limited rate
     derive          which works are created, updated, tombstoned or deleted
     manifests       the objects of a work, with the decision applied
+    refusals        why manifests are not sent to a cluster
     generated       objects for workloads that have only pod sets
     revisions       the revision that a cluster gets during a rollout
     victims         whether preempted workloads are gone

@@ -11,12 +11,14 @@ from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.errors import Forbidden, NotFound
 from fairway.api.flavor import Flavor
+from fairway.api.governance import FleetPolicy, FleetPolicySpec
 from fairway.api.meta import JsonObject
 from fairway.api.names import OVER, work_name
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.controllers.adoption import is_adopted, is_own
 from fairway.controllers.context import Context
+from fairway.controllers.governance import policies_for
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.rollouts.register import Register, Stage, stages_of
 from fairway.controllers.scheduling.claims import last_attempt
@@ -36,7 +38,7 @@ from fairway.controllers.works.revisions import Stages, as_staged
 from fairway.controllers.works.victims import Incarnations, mention, settled_at
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Stored, Write
-from fairway.store.keys import CLUSTERS, FLEETS, WORKLOADS, WORKS, resource_of
+from fairway.store.keys import CLUSTERS, FLEET_POLICIES, FLEETS, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-works")
@@ -66,11 +68,13 @@ class Works:
         self._waiting_for: dict[Name, dict[Name, None]] = {}  # by victim: the waiting workloads
         self._held_back: dict[str, Name] = {}  # by work: workload that waits until it is forgotten
         self._fleet = context.cache.fleet().spec
+        self._policies: dict[str, FleetPolicySpec] = {}  # all fleet policies, as last seen
         self._settled: dict[Name, Any] = {}  # what the works of a workload were derived from
         self._stopped: dict[str, tuple[int, int]] = {}  # by cluster: (second, stopped in it)
         context.cache.mirror(WORKLOADS).followers.append(self._workload_changed)
         context.cache.mirror(CLUSTERS).followers.append(self._cluster_changed)
         context.cache.mirror(FLEETS).followers.append(self._fleet_changed)
+        context.cache.mirror(FLEET_POLICIES).followers.append(self._fleet_policy_changed)
         context.states.followers.append(self._state_changed)
         context.kinds.followers.append(self._kinds_changed)
         self._roster.followers.append(self._loop.mark)
@@ -136,6 +140,16 @@ class Works:
             self._fleet = spec
             self._settled.clear()
             self._all_wanted.mark()
+
+    def _fleet_policy_changed(self, name: Name, stored: Stored | None) -> None:
+        """A change that a policy forbade may be allowed now; its status does not matter."""
+        policy = self._cache.get(FleetPolicy, name[1]) if stored else None
+        spec = policy.spec if policy else None
+        if spec != self._policies.pop(name[1], None):
+            self._settled.clear()
+            self._all_wanted.mark()
+        if spec is not None:
+            self._policies[name[1]] = spec
 
     def _kinds_changed(self) -> None:
         self._settled.clear()
@@ -286,6 +300,11 @@ class Works:
             stages=stages,
             objects=await self._objects(workload, stages) if workload.status.claim else (),
             settings=inputs.settings(self._cache, workload, fleet),
+            policies={
+                name: spec
+                for name, spec in policies_for(self._cache, workload.metadata.namespace).items()
+                if spec.enforcement == "Enforce"
+            },
         )
 
     def _stages(self, workload: Workload) -> dict[str, Stage] | None:

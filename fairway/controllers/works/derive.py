@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from fairway.api.claim import Claim, Placement
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
+from fairway.api.governance import FleetPolicySpec
 from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
 from fairway.api.names import ADOPTED, OVER, work_name, work_namespace
 from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
@@ -34,8 +35,10 @@ from fairway.controllers.lifecycle.leaving_replicas import placements_now
 from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.works import generated
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
+from fairway.controllers.works.refusals import new_violations, not_permitted
 from fairway.controllers.works.revisions import Stages, as_staged, manifests_in_use, pace_of
 from fairway.controllers.works.victims import victims_left
+from fairway.governance.works import work_policies
 from fairway.kinds import permitted, ranges
 from fairway.kinds.decision import REVISION
 from fairway.kinds.registry import KnownKinds, built_in
@@ -86,6 +89,7 @@ class Known:
     settings: Settings = field(default_factory=Settings)
     kinds: KnownKinds = field(default_factory=built_in)
     stages: Stages = None
+    policies: Mapping[str, FleetPolicySpec] = field(default_factory=dict)  # enforced, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +113,8 @@ def derive(known: Known) -> Derived:
         names = {placement.cluster for placement in claim.placements}
         placed = [cluster for name, cluster in known.clusters.items() if name in names]
         faults += generated.faults(workload, placed)
-        faults += _refused_there(known, manifests, placed)
+        along = [*manifests, *known.objects]
+        faults += not_permitted(along, len(manifests), placed, known.kinds.of)
     writes: list[WorkWrite] = []
     running: set[str] = set()
     is_held_back = False
@@ -123,7 +128,12 @@ def derive(known: Known) -> Derived:
                 is_held_back = True
             elif known.stages is None or placement.cluster in known.stages:
                 there = as_staged(workload, known.stages, placement.cluster)
-                writes.extend(_run(known_claim, there, claim, placement))
+                for write in _run(known_claim, there, claim, placement):
+                    refused = new_violations(
+                        write.work.spec, known_claim.works.get(placement.cluster)
+                    )
+                    faults += refused
+                    writes += [] if refused else [write]
     writes.extend(_rest(known, workload, running))
     return Derived(writes=tuple(writes), faults=tuple(faults), is_held_back=is_held_back)
 
@@ -135,21 +145,6 @@ def _is_behind(known: Known, workload: Workload) -> bool:
         work.spec.attempt > last and not work.spec.tombstone and not is_adopted(work)
         for work in _own(known, workload).values()
     )
-
-
-def _refused_there(
-    known: Known, manifests: Sequence[JsonObject], placed: Sequence[Cluster]
-) -> Iterator[str]:
-    """Faults of manifests that the clusters of a claim do not permit; agents refuse them too."""
-    along = [*manifests, *known.objects]
-    for cluster in placed:
-        if cluster.spec.kubernetes is None:
-            continue
-        faults = permitted.faults_in(along, cluster.spec.kubernetes.permits, known.kinds.of)
-        for position, several in faults.items():
-            if position < len(manifests):
-                where = f"spec.template.manifests[{position}]"
-                yield from (f"{where}.{name} (in {cluster.metadata.name})" for name in several)
 
 
 def _is_remembered(known: Known, placement: Placement) -> bool:
@@ -263,6 +258,11 @@ def _work(
         run_seconds_estimate=seconds_left(workload),
         stop=_stop(workload),
         stop_when_silent_seconds=_silence(known, cluster, same),
+        policies=work_policies(
+            known.policies,
+            cluster.spec.profile.mirrors,
+            has_template=workload.spec.template is not None,
+        ),
     )
     annotations = {PLACEMENT: note_of(placement)}
     if aside:
@@ -347,9 +347,9 @@ def _is_reached_from_here(cluster: Cluster) -> bool:
 
 
 def _is_same(before: Work, after: Work) -> bool:
-    """Whether a work needs no update; the term alone is no reason for one."""
+    """Whether a work needs no update; the term or changed policies alone are no reason for one."""
     return (
-        replace(before.spec, term=0) == replace(after.spec, term=0)
+        replace(before.spec, term=0, policies=()) == replace(after.spec, term=0, policies=())
         and not is_adopted(before)
         and not is_refused(before)
         and all(_note(before, key) == _note(after, key) for key in _OWN_ANNOTATIONS)

@@ -193,6 +193,8 @@ class _Walk:
             result.append("is started though it is held")
         if workload.refused_by:
             result.append(f"is started though queue {workload.refused_by} does not take it")
+        if (violation := workload.enforced_violation) is not None:
+            result.append(f"is started though fleet policy {violation.policy} does not allow it")
         if workload.not_before > self.facts.now:
             result.append("is started before its back-off ends")
         if workload.held is None and workload.releasing:

@@ -1,9 +1,9 @@
 """Which clusters a workload may use, in which groups, and why not the others.
 
-The policy selects and groups clusters, the queue fences them, the workload may be pinned or avoid
-some, and a cluster may be closed, tainted or lack a kind. Each refusal is a value of a closed set.
-The first that holds is reported, lasting ones before temporary ones, so that users first read what
-they would have to change.
+The policy selects and groups clusters, the queue and fleet policies fence them, the workload may be
+pinned or avoid some, and a cluster may be closed, tainted or lack a kind. Each refusal is a value
+of a closed set. The first that holds is reported, lasting ones before temporary ones, so that users
+first read what they would have to change.
 
 This module does not check for room, only whether pods of the workload are allowed. A result that
 depends on time says when it next changes, so that the scheduler can sleep until then.
@@ -40,6 +40,13 @@ class Fenced:
     """The queue, or an ancestor, does not allow the cluster."""
 
     queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """A fleet policy does not allow the cluster."""
+
+    policy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,7 @@ Refusal = (
     NotSelected
     | InNoGroup
     | Fenced
+    | Forbidden
     | Pinned
     | NoDomain
     | KindNotServed
@@ -139,7 +147,14 @@ def likeness(workload: Workload | None, policy: Policy, queue: Queue | None) -> 
     """What `candidates` depends on: equal likeness, equal candidates (at one moment)."""
     if workload is None:
         return (policy.key, _fenced(queue))
-    return (policy.key, _fenced(queue), workload.kinds, workload.pinned_to, workload.avoids)
+    return (
+        policy.key,
+        _fenced(queue),
+        workload.fleet_policies,
+        workload.kinds,
+        workload.pinned_to,
+        workload.avoids,
+    )
 
 
 def _fenced(queue: Queue | None) -> str | None:
@@ -264,6 +279,9 @@ def _lasting(
         return InNoGroup()
     if queue is not None and not _chooses(queue.fence, name):
         return Fenced(queue.name)
+    for rules in workload.fleet_policies if workload is not None else ():
+        if rules.is_enforced and not _chooses(rules.clusters, name):
+            return Forbidden(rules.name)
     if workload is not None and workload.pinned_to not in ("", name):
         return Pinned(workload.pinned_to)
     for rule in policy.spread:

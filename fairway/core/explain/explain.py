@@ -15,8 +15,8 @@ from operator import itemgetter
 
 from fairway.api.amounts import is_accelerator
 from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, sentence
-from fairway.api.reasons import Code, Reason
-from fairway.core.clusters.candidates import ladder
+from fairway.api.reasons import Code, Reason, violation_reason
+from fairway.core.clusters.candidates import Forbidden, ladder
 from fairway.core.cycle import plan
 from fairway.core.explain.shortfalls import with_shortfalls
 from fairway.core.forecast.ever_possible import impossible
@@ -29,7 +29,7 @@ from fairway.core.plan import Admit, Plan
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment, groups_of
 from fairway.core.quota.limits import limits_waiting
-from fairway.core.reasons import place_reason, quota_reason
+from fairway.core.reasons import place_reason, quota_reason, refusal_reason
 from fairway.core.snapshot import Facts, Snapshot, precedence
 
 __all__ = ["Explanation", "explain", "sentence"]
@@ -45,8 +45,9 @@ def explain(facts: Facts, key: str) -> Explanation:
     base = Explanation(now=facts.now, workload=key, state="Waits", queue=workload.queue)
     if workload.held is not None:
         clusters = tuple(placement.cluster for placement in workload.held.placed)
-        return replace(base, state="Runs", clusters=clusters, reasons=_lacking(facts, workload))
-    never = impossible(facts, workload)
+        reasons = dict.fromkeys((*_forbidden(workload), *_lacking(facts, workload)))
+        return replace(base, state="Runs", clusters=clusters, reasons=tuple(reasons))
+    never = None if workload.is_refused else impossible(facts, workload)
     if never is not None:
         return replace(base, state="Impossible", reasons=(never,))
     if any(map(limits_waiting, facts.queues.values())):
@@ -87,6 +88,20 @@ def explain(facts: Facts, key: str) -> Explanation:
         is_guess=expected.is_guess,
         remedies=() if is_held_up else tuple(_remedies(trial, workload, base.nearest)),
     )
+
+
+def _forbidden(workload: Workload) -> Iterator[Reason]:
+    """The enforced rules of fleet policies that a running workload breaks."""
+    placed = workload.held.placed if workload.held is not None else ()
+    for policy in workload.fleet_policies:
+        if not policy.is_enforced:
+            continue
+        for violation in workload.violations:
+            if violation.policy == policy.name:
+                yield violation_reason(violation)
+        for placement in placed:
+            if policy.clusters is not None and placement.cluster not in policy.clusters:
+                yield refusal_reason(placement.cluster, Forbidden(policy.name))
 
 
 def _lacking(facts: Facts, workload: Workload) -> tuple[Reason, ...]:
@@ -263,7 +278,7 @@ class _Trial:
 
 def _remedies(trial: _Trial, workload: Workload, nearest: Nearest | None) -> Iterator[Remedy]:
     facts = trial.facts
-    is_kept_out = workload.queue not in facts.queues or workload.is_held or workload.refused_by
+    is_kept_out = workload.queue not in facts.queues or workload.is_held or workload.is_refused
     if is_kept_out or workload.mode != "Gang":
         return
     yield from _without_holding_out(trial, workload)

@@ -182,7 +182,7 @@ def _expected(likely: Start | None, others: list[Start | None]) -> Expected:
 
 def _takes_part(workload: Workload) -> bool:
     """Whether a workload is in the line of its queue."""
-    return workload.is_waiting and not workload.is_held and not workload.refused_by
+    return workload.is_waiting and not workload.is_held and not workload.is_refused
 
 
 def heads(facts: Facts, depth: int) -> Facts:

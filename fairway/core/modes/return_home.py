@@ -91,7 +91,9 @@ def _services(
 
 
 def _may_return(planning: PlanningRound, workload: Workload) -> bool:
-    if workload.mode != "Divided" or workload.held is None or workload.is_held:
+    if workload.mode != "Divided" or workload.held is None:
+        return False
+    if workload.is_held or workload.is_refused:
         return False
     policy = planning.snapshot.policy(workload)
     return (

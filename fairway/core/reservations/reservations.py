@@ -237,7 +237,7 @@ class Reservations:
             and workload.held is None
             and workload.not_before <= self._planning.now
             and not workload.is_held
-            and not workload.refused_by
+            and not workload.is_refused
             and waited >= self._settings.reserve_after_seconds
         )
 

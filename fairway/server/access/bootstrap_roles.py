@@ -6,9 +6,10 @@ first three are aggregated, so a role with the label `rbac.authorization.k8s.io/
 "true"` widens `view` for every user of it; `edit` includes `view`, and `admin` includes `edit`.
 
 Workloads, placement policies, autoscalers and rollouts belong to tenants. Fleets, clusters,
-reports, flavors, queues and kind rules belong to the platform, works to the hub: these three roles
-only read them. Works carry the secrets of a workload, so `view` may not read them. Recent decisions
-and the snapshot of the hub show all tenants, so only `cluster-admin` may read them.
+reports, flavors, queues, kind rules and fleet policies belong to the platform, works to the hub:
+these three roles only read them. Works carry the secrets of a workload, so `view` may not read
+them. Recent decisions and the snapshot of the hub show all tenants, so only `cluster-admin` may
+read them.
 
 `fairway-fleet-viewer` is for members of one team, next to `view` or more in their own namespace:
 they see the fleet, its queues and its utilization, and nothing of what other teams run.
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairway.api.costs import COSTS_GROUP
+from fairway.api.governance import GOVERNANCE_GROUP
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.serving import SERVING_GROUP
 from fairway.server.access.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
@@ -160,6 +162,7 @@ def _view_rules() -> list[JsonObject]:
         _rule(("get",), (_FAIRWAY,), _QUESTIONS),
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
         _rule(_READ, (COSTS_GROUP,), ("costaccounts",)),
+        _rule(_READ, (GOVERNANCE_GROUP,), ("fleetpolicies", "fleetpolicies/status")),
     ]
 
 

@@ -9,6 +9,7 @@
     watches           open watches and their events
     admission         the steps between a request and a stored object
     submissions       who may submit workloads to a queue, and whether it has a place for them
+    fleet_policies    what fleet policies allow, checked when workloads are written
     pending           how many workloads are pending in each queue
     identities        uids and generated names
     writes            staging, group commit, publication

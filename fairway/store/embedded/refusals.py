@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairway.api.errors import (
@@ -97,6 +98,21 @@ def full_queue(resource: Resource, name: str, *, path: str, full: FullQueue) -> 
         details={
             **details(resource, name),
             "causes": [{"reason": "QueueFull", "message": message, "field": path}],
+        },
+    )
+
+
+def not_allowed(resource: Resource, name: str, faults: Sequence[tuple[str, str]]) -> Forbidden:
+    """What fleet policies do not allow, by field."""
+    listed = "; ".join(f"{path}: {message}" for path, message in faults)
+    return Forbidden(
+        f'{resource.qualified} "{name}" is forbidden: {listed}',
+        details={
+            **details(resource, name),
+            "causes": [
+                {"reason": "PolicyViolated", "message": message, "field": path}
+                for path, message in faults
+            ],
         },
     )
 

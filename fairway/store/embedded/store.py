@@ -14,7 +14,6 @@ from typing import Any
 
 from fairway.api.equality import same
 from fairway.api.errors import BadRequest, Expired, UnsupportedMediaType
-from fairway.api.meta import GROUP
 from fairway.clock import Clock, SystemClock, timestamp
 from fairway.resources.catalogue import Catalogue
 from fairway.resources.resource import Resource
@@ -60,7 +59,6 @@ from fairway.store.interface import (
 )
 
 DEFINITIONS: KindId = ("apiextensions.k8s.io", "customresourcedefinitions")
-_WORKLOADS: KindId = (GROUP, "workloads")
 NAMESPACES: KindId = ("", "namespaces")
 # Namespaces that may not be deleted, since everything else relies on them.
 _LASTING_NAMESPACES = ("default", "kube-system", "kube-public")
@@ -100,8 +98,7 @@ class EmbeddedStore:
         self.writer.resume(load(self._journal, self._shelves, self._history))
         for record in self._shelves.shelf(DEFINITIONS).records.values():
             self.catalogue.put_definition(record.body())
-        for record in self._shelves.shelf(_WORKLOADS).records.values():
-            self._submissions.pending.note(record.name, record)
+        self._submissions.load(self._shelves)
         self.run(self._bookmarks())
         self.collector.start()
 
@@ -396,8 +393,7 @@ class EmbeddedStore:
                 self.catalogue.remove_definition(name)
             else:
                 self.catalogue.put_definition(change.record.body())
-        elif change.kind == _WORKLOADS:
-            self._submissions.note(change)
+        self._submissions.note(change)
         self.collector.follow(change)
         for follower in self.followers:
             follower(change)

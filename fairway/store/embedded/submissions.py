@@ -3,7 +3,8 @@
 The check is made for every object that becomes a workload, when it is created and when its queue
 changes: by the queue it names, or the default queue of its namespace or of the fleet. The submitter
 is recorded on the object, since the core checks again when its turn comes: queues, namespaces and
-kinds that only a rule describes may have changed by then.
+kinds that only a rule describes may have changed by then. What fleet policies allow is checked on
+every write of such an object.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from fairway.kinds.native import DEFAULT_QUEUE, is_of_a_work, is_owned, queue_sa
 from fairway.kinds.registry import built_in
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
+from fairway.store.embedded.fleet_policies import FLEET_POLICIES, FleetPolicies, Written
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.pending import Pending
 from fairway.store.embedded.refusals import FullQueue, full_queue, not_a_submitter
-from fairway.store.embedded.shelves import KindId, Name, Record
+from fairway.store.embedded.shelves import KindId, Name, Record, Shelves
 from fairway.store.interface import Write
 
 _WORKLOADS: KindId = (GROUP, "workloads")
@@ -50,31 +52,52 @@ class Submissions:
 
     def __init__(self, newest: Newest) -> None:
         self._newest = newest
-        self.pending = Pending()
+        self._pending = Pending()
+        self._policies = FleetPolicies(newest)
+
+    def load(self, shelves: Shelves) -> None:
+        """Takes in what the store has when it opens."""
+        for record in shelves.shelf(_WORKLOADS).records.values():
+            self._pending.note(record.name, record)
+        for record in shelves.shelf(FLEET_POLICIES).records.values():
+            self._policies.note(record.name[1], record)
 
     def note(self, change: Change) -> None:
-        """A workload was written, or removed."""
-        self.pending.note(change.record.name, None if change.is_removed else change.record)
+        """An object was written, or removed."""
+        record = None if change.is_removed else change.record
+        if change.kind == _WORKLOADS:
+            self._pending.note(change.record.name, record)
+        elif change.kind == FLEET_POLICIES:
+            self._policies.note(change.record.name[1], record)
 
     def take(
         self, resource: Resource, before: JsonObject | None, after: JsonObject, write: Write
     ) -> None:
-        """Records the submitter of an object; raises Forbidden if its queue does not accept it,
-        or is full."""
+        """Records the submitter of an object; raises Forbidden if a fleet policy does not allow
+        it, or if its queue does not accept it or is full."""
         if write.user == HUB:
             return  # it acts for users, who are recorded on what it writes
         is_workload = (resource.group, resource.plural) == _WORKLOADS
         named = _name(after, is_workload=is_workload)
+        is_submitted = before is None or named != _name(before, is_workload=is_workload)
         if before is None:
             keep_note(after, None)
-        elif named == _name(before, is_workload=is_workload):
-            return
-        if not is_workload and not _is_native(after):
+        if not (is_submitted or self._policies) or not (is_workload or _is_native(after)):
             return
         namespace = after["metadata"].get("namespace", "")
         labels = self._labels(namespace)
         queue = named[1] or self._default(after, labels, is_workload=is_workload)
-        if not queue:
+        if self._policies and (queue or is_workload):
+            written = Written(
+                resource=resource,
+                before=before,
+                after=after,
+                labels=labels,
+                queue=queue,
+                priority=self._priority(queue),
+            )
+            self._policies.check(written, write)
+        if not queue or not is_submitted:
             return
         submission = Submission(
             namespace=namespace, labels=labels, user=write.user, groups=write.groups
@@ -98,12 +121,17 @@ class Submissions:
             limit = own.get("waitingWorkloads") if own is not None else None
             if most is None and limit is None:
                 continue
-            below = [other for other in self.pending.queues() if self._is_below(other, name)]
-            if most is not None and self.pending.count(below) >= most:
+            below = [other for other in self._pending.queues() if self._is_below(other, name)]
+            if most is not None and self._pending.count(below) >= most:
                 return FullQueue(queue=name, most=most)
-            if limit is not None and self.pending.count(below, user) >= limit:
+            if limit is not None and self._pending.count(below, user) >= limit:
                 return FullQueue(queue=name, most=limit, user=user)
         return None
+
+    def _priority(self, queue: str) -> int:
+        """The priority of workloads that have none of their own."""
+        given = ((spec.get("defaults") or {}).get("priority") for _, spec in self._specs(queue))
+        return next((priority for priority in given if priority is not None), 0)
 
     def _is_below(self, queue: str, ancestor: str) -> bool:
         """Whether a queue is another one, or below it; `/NAMESPACE` is the default there."""

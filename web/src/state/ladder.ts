@@ -72,6 +72,7 @@ const QUOTA: Column = {
 const OUTSIDE: Record<string, string> = {
   NotSelected: "Not chosen by its policy",
   Fenced: "Closed to its queue",
+  ClusterForbidden: "Forbidden by a fleet policy",
   Tainted: "Tainted, and not tolerated",
   Closed: "Takes nothing new",
   KindNotServed: "Does not serve its kind",
