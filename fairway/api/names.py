@@ -23,6 +23,8 @@ AUTHORITY = "fairway-authority"
 REPLICAS = "fairway-replicas"
 # Label of nodes that an elastic pool provisioned: its name. They can be given back.
 POOL_LABEL = "fairway.dev/pool"
+# Annotation of a native object whose workload is over: how it ended. It never gets another one.
+FINISHED = "fairway.dev/finished"
 # Final phases of a workload.
 OVER = ("Succeeded", "Failed", "Cancelled")
 

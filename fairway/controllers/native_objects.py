@@ -2,8 +2,9 @@
 
 A Job, Deployment or object of another known kind that names its queue, or is in a namespace with a
 default queue, gets a Workload that stands for it. The object owns the Workload, so deleting the
-object stops the workload. The status from the clusters is written to the object's status and
-nowhere else: a repository that keeps the object sees no difference.
+object stops the workload. The status from the clusters is written to the object's status; once the
+workload is over, an annotation says so, and the object never gets another (see `native_ends`). A
+repository that keeps the object sees no difference.
 
 Where the hub's objects are on a Kubernetes server, controllers beside the hub may know the same
 kinds. An object that they would run too gets no workload (see `kinds.held_back`), and an object
@@ -24,16 +25,18 @@ import msgspec
 from fairway.api.equality import same
 from fairway.api.errors import Invalid, NotFound
 from fairway.api.meta import API_VERSION, JsonObject
-from fairway.api.names import native_workload_name, work_name, work_namespace
+from fairway.api.names import FINISHED, OVER, native_workload_name, work_name, work_namespace
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.controllers.context import Context
 from fairway.controllers.glance import glance
+from fairway.controllers.native_ends import has_ended, remember_end
 from fairway.kinds import job_status
 from fairway.kinds.held_back import advice, is_held_back
 from fairway.kinds.interface import Kind
 from fairway.kinds.job import Job
 from fairway.kinds.native import DEFAULT_QUEUE, QUEUE, as_workload
+from fairway.kinds.plain import annotation
 from fairway.loops import Alarm, Loop
 from fairway.store.interface import Deletion, Patch, Stored, Write
 from fairway.store.keys import DEFINITIONS, NAMESPACES, WORKLOADS, WORKS, resource_of
@@ -48,6 +51,11 @@ _WRITE = Write(user="system:fairway", manager="fairway-natives")
 _TAKEN = (
     "its workload would be {}, which is there already and does not stand for it;"
     " it runs once that one is gone, or by another name"
+)
+
+_ENDED = (
+    "it has ended and does not run again; to run it again, recreate it, or, if its own status does"
+    " not say that it has ended, remove the annotation {}"
 )
 
 _log = logging.getLogger(__name__)
@@ -150,8 +158,8 @@ class Natives:
             reference = seen.spec.source
             source = (reference.api_version, reference.kind, name[0], reference.name)
             self._standing[name] = source
-            if seen.status.phase == "Failed":
-                self._loop.mark(source)  # only now may the object's status say so
+            if seen.status.phase in OVER:
+                self._loop.mark(source)  # only now may the object say so
 
     def _work_changed(self, name: Name, stored: Stored | None) -> None:
         work = self._cache.get(Work, name[1], name[0])
@@ -191,9 +199,33 @@ class Natives:
         if existing is None and not self._may_be_run(result, known):
             await self._notes.warn(result, "NotHeldBack", advice(known))
             return None  # it is reconciled again when it changes
+        if existing is None and await self._has_ended(result, known):
+            return None
         await self._keep(wanted, workload_name, result, existing)
+        if existing is not None and not annotation(result, FINISHED):
+            await remember_end(self._store, existing)
         await self._write_status(result, workload_name)
         return None
+
+    async def _has_ended(self, body: JsonObject, kind: Kind) -> bool:
+        """Whether an object without a workload has ended, and must not run again.
+
+        The workload may have gone a moment ago, so the object is read from the store: a watch may
+        not have brought yet what was remembered before.
+        """
+        metadata = body["metadata"]
+        resource = resource_of(body["apiVersion"], body["kind"])
+        try:
+            stored = await self._store.get(resource, metadata["name"], metadata["namespace"])
+        except NotFound:
+            return True  # it is gone, and so is its workload
+        now = {**body, **stored.object()}
+        if now["metadata"]["uid"] != metadata["uid"]:
+            return True  # another object of the name, which is reconciled when it is seen
+        if not has_ended(now, kind):
+            return False
+        await self._notes.say(now, "Ended", _ENDED.format(FINISHED))
+        return True
 
     def _may_be_run(self, body: JsonObject, kind: Kind) -> bool:
         """Whether nothing else would run it, so that it can't run twice."""
@@ -294,7 +326,7 @@ class Natives:
         """Writes the status from the clusters to the object, if it changed."""
         kind = self._kinds.of(body)
         workload = self._cache.get(Workload, name, body["metadata"]["namespace"])
-        if kind is None or workload is None:
+        if kind is None or workload is None or not _is_of(workload, body):
             return
         statuses = self._statuses(workload)
         if not statuses:
@@ -352,6 +384,12 @@ def _stands_for(workload: Workload, stands: JsonObject) -> bool:
     # The same object is served in several versions of its group.
     group: str = stands["apiVersion"].rpartition("/")[0]
     return source.api_version.rpartition("/")[0] == group
+
+
+def _is_of(workload: Workload, body: JsonObject) -> bool:
+    """Whether a workload stands for this very object, and not for an earlier one of its name."""
+    source = workload.spec.source
+    return source is not None and source.uid == body["metadata"]["uid"]
 
 
 def _feedback(work: Work) -> JsonObject | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fairway.api.errors import FieldError, Invalid, invalid, not_supported
 from fairway.api.meta import API_VERSION, JsonObject
-from fairway.api.names import FINALIZER
+from fairway.api.names import FINALIZER, FINISHED
 from fairway.api.podset import PodSet
 from fairway.api.submission import SUBMITTED_BY
 from fairway.api.workload import Workload
@@ -52,6 +52,7 @@ _REMEMBERED = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/revision",
     "batch.kubernetes.io/job-tracking",
+    FINISHED,
 )
 _LABELLED = ("labels", "matchLabels")  # label maps, wherever a kind has them
 _JOB_LABELS = (

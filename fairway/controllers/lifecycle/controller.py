@@ -21,6 +21,7 @@ from fairway.controllers.context import Context
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.next_status import next_status
+from fairway.controllers.native_ends import remember_end
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.work_roster import Roster
 from fairway.loops import Alarm, Loop, in_slices
@@ -162,6 +163,8 @@ class Lifecycle:
             self._written[name] = case.now
             self._shared.count("Moves", change.moves)
         elif change.delete or change.releases:
+            if change.releases:
+                await remember_end(self._store, workload)
             await self._remove(stored.object(), change)
         return self._wake_at(name, case, change)
 
