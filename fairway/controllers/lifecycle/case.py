@@ -13,6 +13,7 @@ from fairway.api.queue import Queue
 from fairway.api.work import Work, WorkPhase
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.clusters.health import NodeAside
+from fairway.controllers.shared_state import TemplateRefusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,7 @@ class LifecycleCase:
     )  # by cluster; missing: not reported yet
     places: Mapping[str, ClusterFacts] = field(default_factory=dict)  # by cluster; missing: removed
     sent: Mapping[str, Work] = field(default_factory=dict)  # its works on the hub, by cluster
+    refusal: TemplateRefusal | None = None  # why the hub could not send its works
     settings: Settings = Settings()
     may_move: bool = True  # False while the fleet is paused, or the breaker of moves is open
     refreshes: bool = True  # whether changed counts alone are worth a write now

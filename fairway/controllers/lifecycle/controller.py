@@ -61,6 +61,7 @@ class Lifecycle:
         context.cache.mirror(FLEETS).followers.append(self._fleet_changed)
         context.cache.mirror(POLICIES).followers.append(lambda name, stored: self._mark_placed())
         context.states.followers.append(self._state_changed)
+        context.shared.on_refusal = self._loop.mark
         self._roster.followers.append(self._works_changed)
 
     async def run(self) -> None:
@@ -99,6 +100,7 @@ class Lifecycle:
         if stored is None:
             self._placed.pop(name, None)
             self._written.pop(name, None)
+            self._shared.refuse(name, None)
         elif _is_telling(stored):
             self._loop.mark(name)
 
@@ -194,6 +196,7 @@ class Lifecycle:
                 if (known := self._cache.get(Cluster, name)) is not None
             },
             sent=sent,
+            refusal=self._shared.refusals.get(name),
             settings=inputs.settings(self._cache, workload, fleet),
             may_move=not fleet.paused and not self._shared.is_open("Moves", fleet),
             refreshes=now - self._written.get(name, 0.0) >= _COUNTS_SECONDS,

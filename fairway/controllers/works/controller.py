@@ -20,11 +20,13 @@ from fairway.controllers.context import Context
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.rollouts.register import Register, Stage, stages_of
 from fairway.controllers.scheduling.claims import last_attempt
+from fairway.controllers.shared_state import TemplateRefusal
 from fairway.controllers.terms import NotLeader
 from fairway.controllers.work_roster import Roster
 from fairway.controllers.works.derive import (
     Create,
     Delete,
+    Derived,
     Known,
     Update,
     WorkWrite,
@@ -162,6 +164,7 @@ class Works:
         if not await self._may_speak(works) or self._is_at_rest(name, workload, works):
             return None
         derived = derive(await self._known(name, workload, works))
+        self._shared.refuse(name, _refusal(workload, derived))
         if stored is not None and derived.faults:
             await self._notes.warn(stored.object(), "ManifestRefused", "; ".join(derived.faults))
         again = list(self._look_again(workload))
@@ -387,3 +390,13 @@ class Works:
                     )
                 return None
         return codec.decode(stored.raw, Work)
+
+
+def _refusal(workload: Workload | None, derived: Derived) -> TemplateRefusal | None:
+    """Why the works of a claim cannot be sent, for the lifecycle to end the attempt."""
+    claim = workload.status.claim if workload is not None else None
+    if claim is None or not derived.faults:
+        return None
+    return TemplateRefusal(
+        attempt=claim.attempt, message="; ".join(derived.faults), clusters=derived.refused_in
+    )

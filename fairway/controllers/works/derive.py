@@ -92,6 +92,7 @@ class Known:
 class Derived:
     writes: tuple[WorkWrite, ...] = ()
     faults: tuple[str, ...] = ()  # why the manifests of the workload cannot be sent
+    refused_in: frozenset[str] = frozenset()  # clusters to blame for that; none: all would refuse
     is_held_back: bool = False  # until agents forget an earlier workload of this name
 
 
@@ -105,11 +106,11 @@ def derive(known: Known) -> Derived:
     manifests = manifests_in_use(workload, known.stages)
     claim = workload.status.claim
     faults = permitted.faults(manifests, workload.metadata.namespace)
-    if claim is not None:
+    refused_in: frozenset[str] = frozenset()
+    if claim is not None and not faults:
         names = {placement.cluster for placement in claim.placements}
         placed = [cluster for name, cluster in known.clusters.items() if name in names]
-        faults += generated.faults(workload, placed)
-        faults += _refused_there(known, manifests, placed)
+        faults, refused_in = _refused_there(known, workload, manifests, placed)
     writes: list[WorkWrite] = []
     running: set[str] = set()
     is_held_back = False
@@ -125,7 +126,12 @@ def derive(known: Known) -> Derived:
                 there = as_staged(workload, known.stages, placement.cluster)
                 writes.extend(_run(known_claim, there, claim, placement))
     writes.extend(_rest(known, workload, running))
-    return Derived(writes=tuple(writes), faults=tuple(faults), is_held_back=is_held_back)
+    return Derived(
+        writes=tuple(writes),
+        faults=tuple(faults),
+        refused_in=refused_in,
+        is_held_back=is_held_back,
+    )
 
 
 def _is_behind(known: Known, workload: Workload) -> bool:
@@ -138,18 +144,24 @@ def _is_behind(known: Known, workload: Workload) -> bool:
 
 
 def _refused_there(
-    known: Known, manifests: Sequence[JsonObject], placed: Sequence[Cluster]
-) -> Iterator[str]:
-    """Faults of manifests that the clusters of a claim do not permit; agents refuse them too."""
+    known: Known, workload: Workload, manifests: Sequence[JsonObject], placed: Sequence[Cluster]
+) -> tuple[list[str], frozenset[str]]:
+    """Faults of manifests that clusters do not permit, and those clusters; agents refuse them."""
     along = [*manifests, *known.objects]
+    refusing: set[str] = set()
+    faults = generated.faults(workload, placed)
+    if faults:
+        refusing.update(item.metadata.name for item in placed if item.spec.simulated is None)
     for cluster in placed:
         if cluster.spec.kubernetes is None:
             continue
-        faults = permitted.faults_in(along, cluster.spec.kubernetes.permits, known.kinds.of)
-        for position, several in faults.items():
+        permits = cluster.spec.kubernetes.permits
+        for position, several in permitted.faults_in(along, permits, known.kinds.of).items():
             if position < len(manifests):
+                refusing.add(cluster.metadata.name)
                 where = f"spec.template.manifests[{position}]"
-                yield from (f"{where}.{name} (in {cluster.metadata.name})" for name in several)
+                faults += [f"{where}.{name} (in {cluster.metadata.name})" for name in several]
+    return faults, frozenset(refusing)
 
 
 def _is_remembered(known: Known, placement: Placement) -> bool:

@@ -81,6 +81,8 @@ class Closed:
 class Avoided:
     """The workload failed in the cluster because of the cluster."""
 
+    refusal: str = ""  # what the cluster said, if it refused the template
+
 
 Refusal = (
     NotSelected
@@ -139,7 +141,11 @@ def likeness(workload: Workload | None, policy: Policy, queue: Queue | None) -> 
     """What `candidates` depends on: equal likeness, equal candidates (at one moment)."""
     if workload is None:
         return (policy.key, _fenced(queue))
-    return (policy.key, _fenced(queue), workload.kinds, workload.pinned_to, workload.avoids)
+    return (policy.key, _fenced(queue), workload.kinds, workload.pinned_to, _avoidance(workload))
+
+
+def _avoidance(workload: Workload) -> Hashable:
+    return (workload.avoids, workload.refusals)
 
 
 def _fenced(queue: Queue | None) -> str | None:
@@ -301,7 +307,7 @@ def _passing(cluster: Cluster, workload: Workload | None) -> Refusal | None:
     if not cluster.is_open:
         return Closed(cluster.closed_because)
     if workload is not None and cluster.name in workload.avoids:
-        return Avoided()
+        return Avoided(dict(workload.refusals).get(cluster.name, ""))
     return None
 
 
