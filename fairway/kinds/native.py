@@ -22,6 +22,7 @@ from fairway.kinds.job import FLEET_CONTROLLERS, Job
 from fairway.kinds.plain import child, maps_at, number, text, texts, with_value, without
 from fairway.kinds.pod import GATE
 from fairway.kinds.registry import KnownKinds, built_in
+from fairway.kinds.suspension import without_suspension
 
 # Ours first; the others are Kueue's.
 QUEUE = ("fairway.dev/queue", "kueue.x-k8s.io/queue-name")
@@ -240,7 +241,7 @@ class _Reader:
             "queue": queue,
             "mode": mode,
             "source": self._source(),
-            "template": {"manifests": [clean_manifest(manifest)]},
+            "template": {"manifests": [without_suspension(clean_manifest(manifest), kind)]},
             **self._priority(),
         }
         policy = _say(manifest, POLICY)[1]
