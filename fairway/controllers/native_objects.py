@@ -24,7 +24,13 @@ import msgspec
 from fairway.api.equality import same
 from fairway.api.errors import Invalid, NotFound
 from fairway.api.meta import API_VERSION, JsonObject
-from fairway.api.names import FINISHED, native_workload_name, work_name, work_namespace
+from fairway.api.names import (
+    FINISHED,
+    SOURCE_HASH,
+    native_workload_name,
+    work_name,
+    work_namespace,
+)
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.controllers import native_status
@@ -41,7 +47,6 @@ from fairway.store.interface import Deletion, Patch, Stored, Write
 from fairway.store.keys import DEFINITIONS, NAMESPACES, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Mirror, Name
 
-_HASH = "fairway.dev/source-hash"
 _TAKEN_SECONDS = 60.0  # before an object whose workload's name is taken is tried again
 _BUILT_IN = frozenset({"v1", "apps/v1", "batch/v1"})
 _WRITE = Write(user="system:fairway", manager="fairway-natives")
@@ -261,10 +266,10 @@ class Natives:
             "blockOwnerDeletion": True,
         }
         digest = sha256(msgspec.json.encode([metadata, wanted["spec"]], order="sorted")).hexdigest()
-        annotations = {**metadata.get("annotations", {}), _HASH: digest[:16]}
+        annotations = {**metadata.get("annotations", {}), SOURCE_HASH: digest[:16]}
         if existing is not None and not await self._may_change(existing, owner["uid"]):
             return  # it is reconciled again once that workload is gone
-        if existing is not None and existing.metadata.annotations.get(_HASH) == digest[:16]:
+        if existing is not None and existing.metadata.annotations.get(SOURCE_HASH) == digest[:16]:
             return
         version = {"resourceVersion": existing.metadata.resource_version} if existing else {}
         body = {
