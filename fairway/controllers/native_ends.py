@@ -7,7 +7,9 @@ Workload is gone. Whatever makes Workloads of objects asks the object, not its m
 
 from __future__ import annotations
 
-from fairway.api.errors import NotFound
+import logging
+
+from fairway.api.errors import Forbidden, NotFound
 from fairway.api.meta import JsonObject
 from fairway.api.names import FINISHED, OVER
 from fairway.api.reasons import Code
@@ -18,6 +20,8 @@ from fairway.store.interface import Patch, Store, Write
 from fairway.store.keys import resource_of
 
 _WRITE = Write(user="system:fairway", manager="fairway-natives")
+
+_log = logging.getLogger(__name__)
 
 
 def end_of_native(workload: Workload) -> str:
@@ -42,7 +46,10 @@ def has_ended(body: JsonObject, kind: Kind) -> bool:
 
 
 async def remember_end(store: Store, workload: Workload) -> None:
-    """Writes how a workload ended into its native object, unless that says so already."""
+    """Writes how a workload ended into its native object, unless that says so already.
+
+    A hub that lacks the right goes on: most kinds say in their status that they ended.
+    """
     source, end = workload.spec.source, end_of_native(workload)
     if source is None or not end:
         return
@@ -60,3 +67,5 @@ async def remember_end(store: Store, workload: Workload) -> None:
         await store.patch(resource, source.name, patch, namespace=namespace, write=_WRITE)
     except NotFound:
         return  # the object is gone, or its kind
+    except Forbidden as fault:
+        _log.warning("the end of %s is not remembered: %s", source.name, fault)

@@ -22,7 +22,7 @@ from hashlib import sha256
 import msgspec
 
 from fairway.api.equality import same
-from fairway.api.errors import Invalid, NotFound
+from fairway.api.errors import Forbidden, Invalid, NotFound
 from fairway.api.meta import API_VERSION, JsonObject
 from fairway.api.names import (
     FINISHED,
@@ -367,13 +367,17 @@ class Natives:
         metadata = body["metadata"]
         change = suspended(kind, to=wanted)
         change["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
-        await self._store.patch(
-            resource_of(body["apiVersion"], body["kind"]),
-            metadata["name"],
-            Patch(type="merge", body=change),
-            namespace=metadata["namespace"],
-            write=_WRITE,
-        )
+        try:
+            await self._store.patch(
+                resource_of(body["apiVersion"], body["kind"]),
+                metadata["name"],
+                Patch(type="merge", body=change),
+                namespace=metadata["namespace"],
+                write=_WRITE,
+            )
+        except Forbidden as fault:
+            _log.warning("%s is not suspended: %s", metadata["name"], fault)
+            return False
         return True
 
     def _work(self, workload: Workload, cluster: str) -> Work | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairway.api.errors import NotFound
+from fairway.api.errors import Forbidden, NotFound
 from fairway.clock import VirtualClock
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import EVERYTHING, Patch, ResourceKey, Write
@@ -218,3 +218,26 @@ async def test_an_object_that_arrives_with_its_end_is_not_run_and_an_event_says_
         assert [(item["reason"], item["involvedObject"]["name"]) for item in events] == [
             ("Ended", "train")
         ]
+
+
+async def test_a_hub_that_may_not_write_to_native_objects_works_all_the_same(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a server where the rights of an earlier version are still in force."""
+    patch = store.patch
+
+    async def may_patch(resource: ResourceKey, *words: Any, **given: Any) -> Any:
+        if resource == JOBS and given["write"].manager == "fairway-natives":
+            raise Forbidden("the hub may not patch jobs")
+        return await patch(resource, *words, **given)
+
+    monkeypatch.setattr(store, "patch", may_patch)
+    async with running(store, clock, tmp_path) as fleet:
+        await fleet.apply(FLEET)
+        await succeeds(fleet)
+        await clock.advance(5)
+        await delete(fleet, "job-train")
+        await stays_away(fleet, "job-train")
+        body = (await store.get(JOBS, "train", "default")).object()
+        assert body["status"]["conditions"][-1]["type"] == "Complete"
+        assert FINISHED not in body["metadata"]["annotations"]
