@@ -38,6 +38,7 @@ FOLDERS = (
             "scheduling",
         )
     ),
+    (0, "autoscaling/v2"),
     (1, "pkg/apis/meta/v1"),
     (1, "pkg/runtime"),
     (1, "pkg/api/resource"),
@@ -106,7 +107,7 @@ def served_kinds() -> dict[str, str]:
     found = {"DeleteOptions": f"{META}.DeleteOptions"}
     for kind in (*STORED, *REVIEWS):
         package = kind.package.removeprefix("io.k8s.").replace("-", "_")
-        found[f"{kind.group}/v1/{kind.kind}".lstrip("/")] = f"{package}.{kind.kind}"
+        found[f"{kind.group}/{kind.version}/{kind.kind}".lstrip("/")] = f"{package}.{kind.kind}"
     found["authentication.k8s.io/v1/TokenRequest"] = f"{AUTHENTICATION}.TokenRequest"
     found["autoscaling/v1/Scale"] = "api.autoscaling.v1.Scale"
     return dict(sorted(found.items()))

@@ -43,6 +43,9 @@ ROOTS: dict[str, tuple[str, ...]] = {
         "io.k8s.api.apps.v1.StatefulSetList",
         "io.k8s.api.autoscaling.v1.Scale",
     ),
+    "apis__autoscaling__v2": tuple(
+        f"io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler{suffix}" for suffix in ("", "List")
+    ),
     "apis__coordination.k8s.io__v1": (
         "io.k8s.api.coordination.v1.Lease",
         "io.k8s.api.coordination.v1.LeaseList",

@@ -17,6 +17,7 @@ from fairway.agent.drivers.interface import PodSeen, WorkSeen
 from fairway.agent.duties import HUB_SILENT, has_live_pods
 from fairway.agent.memory import Kept
 from fairway.api.meta import JsonObject
+from fairway.api.reasons import Code
 from fairway.api.report import WorkState
 from fairway.api.work import PodSetStatus, RevisionPods, WorkPhase, WorkSpec
 from fairway.kinds import tasks
@@ -215,9 +216,10 @@ def _with_trouble(
     if told_state.fault:
         return replace(state, reason="DriverFault", message=_text(told_state.fault))
     if seen is not None and seen.faults:
-        position = min(seen.faults)
+        position = min(seen.refused & set(seen.faults) or seen.faults)
         message = f"manifest {position}: {seen.faults[position]}"
-        return replace(state, reason="ManifestRefused", message=_text(message))
+        reason = Code.TEMPLATE_REFUSED.value if seen.refused else "ManifestRefused"
+        return replace(state, reason=reason, message=_text(message))
     waiting = [pod for pod in pods if pod.phase in ("Pending", "Bound") and pod.reason]
     if state.phase == "Running" or not waiting:
         return state

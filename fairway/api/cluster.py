@@ -175,6 +175,14 @@ class SimulatedFaults(Part, frozen=True, kw_only=True):
             list_type="set",
         ),
     ] = ()
+    refused_images: Annotated[
+        tuple[str, ...],
+        doc(
+            "Images that the cluster refuses: objects whose pods use them are not created.",
+            max_items=64,
+            list_type="set",
+        ),
+    ] = ()
     outage: Annotated[
         bool,
         doc("Whether the whole cluster is down: its pods are gone and its agent is silent."),

@@ -141,6 +141,7 @@ def _remedy(remedy: Remedy) -> dict[str, Any]:
 _STANDING = (
     Code.HELD,
     Code.BACK_OFF,
+    Code.TEMPLATE_REFUSED,
     Code.NO_QUEUE,
     Code.QUEUE_HELD,
     Code.QUEUE_BROKEN,

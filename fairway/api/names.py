@@ -23,6 +23,10 @@ AUTHORITY = "fairway-authority"
 REPLICAS = "fairway-replicas"
 # Label of nodes that an elastic pool provisioned: its name. They can be given back.
 POOL_LABEL = "fairway.dev/pool"
+# Annotation of a native object whose workload is over: how it ended. It never gets another one.
+FINISHED = "fairway.dev/finished"
+# Annotation of an object that stands for another one: a hash of what was taken over from it.
+SOURCE_HASH = "fairway.dev/source-hash"
 # Final phases of a workload.
 OVER = ("Succeeded", "Failed", "Cancelled")
 
@@ -53,6 +57,12 @@ def work_name(namespace: str, name: str) -> str:
 def native_workload_name(kind: str, name: str) -> str:
     """The workload of a native object; objects of different kinds may share a name."""
     return f"{kind.lower()}-{name}"
+
+
+def adopted_autoscaler_name(name: str) -> str:
+    """The FleetAutoscaler of a HorizontalPodAutoscaler."""
+    plain = f"hpa-{name}"
+    return plain if len(plain) <= _NAME_MOST else _shorten(plain, _NAME_MOST, of=plain)
 
 
 def revision_name(rollout: str, mark: str) -> str:

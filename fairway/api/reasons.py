@@ -53,6 +53,7 @@ class Code(StrEnum):
     KIND_NOT_SERVED = "KindNotServed"
     PINNED = "Pinned"
     AVOIDED = "Avoided"
+    TEMPLATE_REFUSED = "TemplateRefused"
     SPREAD_UNMET = "SpreadUnmet"
     # Capacity.
     DOES_NOT_FIT = "DoesNotFit"
@@ -277,6 +278,11 @@ def violation_reason(violation: Violation) -> Reason:
     )
 
 
+def _template_refused(reason: Reason) -> str:
+    again = f"; it is tried again at {_moment(reason.until)}" if reason.until else ""
+    return f"{reason.cluster} refused its template: {reason.other}{again}"
+
+
 _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.HELD: lambda r: "it is held",
     Code.STILL_ENDING: lambda r: f"its last attempt is still stopping in {r.cluster}",
@@ -327,6 +333,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.KIND_NOT_SERVED: lambda r: f"{r.cluster} does not serve {r.other}",
     Code.PINNED: lambda r: f"a volume pins it to {r.other}",
     Code.AVOIDED: lambda r: f"it failed in {r.cluster} before",
+    Code.TEMPLATE_REFUSED: _template_refused,
     Code.SPREAD_UNMET: lambda r: f"it cannot be spread as its policy asks: {r.other}",
     Code.DOES_NOT_FIT: _does_not_fit,
     Code.NO_DOMAIN: lambda r: f"{r.cluster}: no {r.level} has room for {r.pod_set or 'all of it'}",

@@ -1,7 +1,9 @@
 """`fairway export`: objects as YAML that can be applied again, here or on another server.
 
 Fields set by the server (identifiers, versions, times, status) are left out. So are objects that
-another object creates again, and objects that every server creates at startup.
+another object creates again, and objects that every server creates at startup. Without its status a
+finished workload would run again where it is applied, so it is left out; a native object that has
+ended says so in an annotation, which goes along.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import click
 
 from fairway.api.codec import to_yaml
 from fairway.api.errors import Forbidden, MethodNotAllowed, NotFound
+from fairway.api.meta import GROUP
+from fairway.api.names import OVER
 from fairway.api.submission import SUBMITTED_BY
 from fairway.cli import options, render_objects
 from fairway.cli.commands import Command
@@ -68,6 +72,7 @@ def export(*, words: tuple[str, ...], selector: str, all_namespaces: bool, outpu
     """Print objects as YAML that can be applied again.
 
     Without kinds: all of them. Without -n: of every namespace. Secrets are included, readable.
+    Workloads that have finished or were cancelled are left out, so that nothing runs again.
     """
     session = current()
     kinds = [item for word in words for part in word.split(",") for item in expand(session, part)]
@@ -158,6 +163,14 @@ def is_ours(obj: Object) -> bool:
     )
 
 
+def has_finished(obj: Object) -> bool:
+    """Whether it is a workload that is over, or is only being stopped."""
+    if obj["kind"] != "Workload" or obj["apiVersion"].partition("/")[0] != GROUP:
+        return False
+    status = obj.get("status") or {}
+    return status.get("phase") in OVER or bool(status.get("finishedAt"))
+
+
 def _everything(session: Session) -> list[Served]:
     needed = {"list", "create", "get"}
     resources = [
@@ -177,4 +190,8 @@ def _objects(session: Session, served: Served, scope: Scope) -> list[Object]:
     except (Forbidden, MethodNotAllowed, NotFound) as error:
         say(f"warning: {served.qualified} left out: {error.message}")
         return []
-    return [clean(obj) for obj in items if is_ours(obj)]
+    ours = [obj for obj in items if is_ours(obj)]
+    kept = [obj for obj in ours if not has_finished(obj)]
+    if len(kept) < len(ours):
+        say(f"note: {len(ours) - len(kept)} finished workloads left out, which would run again")
+    return [clean(obj) for obj in kept]

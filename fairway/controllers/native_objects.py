@@ -2,8 +2,9 @@
 
 A Job, Deployment or object of another known kind that names its queue, or is in a namespace with a
 default queue, gets a Workload that stands for it. The object owns the Workload, so deleting the
-object stops the workload. The status from the clusters is written to the object's status and
-nowhere else: a repository that keeps the object sees no difference.
+object stops the workload. The status from the clusters is written to the object's status; once the
+workload is over, an annotation says so, and the object never gets another (see `native_ends`). A
+repository that keeps the object sees no difference.
 
 Where the hub's objects are on a Kubernetes server, controllers beside the hub may know the same
 kinds. An object that they would run too gets no workload (see `kinds.held_back`), and an object
@@ -17,30 +18,35 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any
 
 import msgspec
 
 from fairway.api.equality import same
-from fairway.api.errors import Invalid, NotFound
+from fairway.api.errors import Forbidden, Invalid, NotFound
 from fairway.api.meta import API_VERSION, JsonObject
-from fairway.api.names import native_workload_name, work_name, work_namespace
+from fairway.api.names import (
+    FINISHED,
+    SOURCE_HASH,
+    native_workload_name,
+    work_name,
+    work_namespace,
+)
 from fairway.api.work import Work
 from fairway.api.workload import Workload
+from fairway.controllers import native_status
 from fairway.controllers.context import Context
 from fairway.controllers.glance import glance
-from fairway.kinds import job_status
-from fairway.kinds.held_back import advice, is_held_back
+from fairway.controllers.native_ends import has_ended, remember_end
+from fairway.kinds.held_back import advice, is_held_back, means_of
 from fairway.kinds.interface import Kind
-from fairway.kinds.job import Job
 from fairway.kinds.native import DEFAULT_QUEUE, QUEUE, as_workload
+from fairway.kinds.plain import annotation
+from fairway.kinds.suspension import is_suspended, suspended, suspension_path
 from fairway.loops import Alarm, Loop
 from fairway.store.interface import Deletion, Patch, Stored, Write
 from fairway.store.keys import DEFINITIONS, NAMESPACES, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Mirror, Name
 
-STATUS_FEEDBACK = "status"  # the feedback value that carries an object's whole status
-_HASH = "fairway.dev/source-hash"
 _TAKEN_SECONDS = 60.0  # before an object whose workload's name is taken is tried again
 _BUILT_IN = frozenset({"v1", "apps/v1", "batch/v1"})
 _WRITE = Write(user="system:fairway", manager="fairway-natives")
@@ -48,6 +54,11 @@ _WRITE = Write(user="system:fairway", manager="fairway-natives")
 _TAKEN = (
     "its workload would be {}, which is there already and does not stand for it;"
     " it runs once that one is gone, or by another name"
+)
+
+_ENDED = (
+    "it has ended and does not run again; to run it again, recreate it, or, if its own status does"
+    " not say that it has ended, remove the annotation {}"
 )
 
 _log = logging.getLogger(__name__)
@@ -76,7 +87,8 @@ class Natives:
         self._namespaces.followers.append(self._namespace_changed)
         self._definitions.followers.append(lambda name, stored: self._served.mark())
         context.kinds.followers.append(self._kinds_changed)
-        self._standing: dict[Name, Source] = {}  # the object that each workload stands for
+        # The object that each workload stands for, its phase, and whether it holds nothing.
+        self._standing: dict[Name, tuple[Source, str, bool]] = {}
         context.cache.mirror(WORKLOADS).followers.append(self._workload_changed)
         context.cache.mirror(WORKS).followers.append(self._work_changed)
 
@@ -136,22 +148,23 @@ class Natives:
                     self._loop.mark((*kind, namespace, value))
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
-        """Marks the object of a workload that is gone or failed.
+        """Marks the object of a workload that is gone, or in another phase.
 
         The object may have been recreated before its old workload was gone; it needs a new one.
         """
         if stored is None:
-            source = self._standing.pop(name, None)
-            if source is not None:
-                self._loop.mark(source)
+            known = self._standing.pop(name, None)
+            if known is not None:
+                self._loop.mark(known[0])
             return
         seen = glance(stored)
         if seen is not None and seen.spec.source is not None:
             reference = seen.spec.source
             source = (reference.api_version, reference.kind, name[0], reference.name)
-            self._standing[name] = source
-            if seen.status.phase == "Failed":
-                self._loop.mark(source)  # only now may the object's status say so
+            standing = (source, seen.status.phase, seen.status.claim is None)
+            if self._standing.get(name) != standing:
+                self._standing[name] = standing
+                self._loop.mark(source)  # the object says how it stands
 
     def _work_changed(self, name: Name, stored: Stored | None) -> None:
         work = self._cache.get(Work, name[1], name[0])
@@ -191,9 +204,33 @@ class Natives:
         if existing is None and not self._may_be_run(result, known):
             await self._notes.warn(result, "NotHeldBack", advice(known))
             return None  # it is reconciled again when it changes
+        if existing is None and await self._has_ended(result, known):
+            return None
         await self._keep(wanted, workload_name, result, existing)
-        await self._write_status(result, workload_name)
+        if existing is not None and not annotation(result, FINISHED):
+            await remember_end(self._store, existing)
+        await self._write_status(result, workload_name, known)
         return None
+
+    async def _has_ended(self, body: JsonObject, kind: Kind) -> bool:
+        """Whether an object without a workload has ended, and must not run again.
+
+        The workload may have gone a moment ago, so the object is read from the store: a watch may
+        not have brought yet what was remembered before.
+        """
+        metadata = body["metadata"]
+        resource = resource_of(body["apiVersion"], body["kind"])
+        try:
+            stored = await self._store.get(resource, metadata["name"], metadata["namespace"])
+        except NotFound:
+            return True  # it is gone, and so is its workload
+        now = {**body, **stored.object()}
+        if now["metadata"]["uid"] != metadata["uid"]:
+            return True  # another object of the name, which is reconciled when it is seen
+        if not has_ended(now, kind):
+            return False
+        await self._notes.say(now, "Ended", _ENDED.format(FINISHED))
+        return True
 
     def _may_be_run(self, body: JsonObject, kind: Kind) -> bool:
         """Whether nothing else would run it, so that it can't run twice."""
@@ -229,10 +266,10 @@ class Natives:
             "blockOwnerDeletion": True,
         }
         digest = sha256(msgspec.json.encode([metadata, wanted["spec"]], order="sorted")).hexdigest()
-        annotations = {**metadata.get("annotations", {}), _HASH: digest[:16]}
+        annotations = {**metadata.get("annotations", {}), SOURCE_HASH: digest[:16]}
         if existing is not None and not await self._may_change(existing, owner["uid"]):
             return  # it is reconciled again once that workload is gone
-        if existing is not None and existing.metadata.annotations.get(_HASH) == digest[:16]:
+        if existing is not None and existing.metadata.annotations.get(SOURCE_HASH) == digest[:16]:
             return
         version = {"resourceVersion": existing.metadata.resource_version} if existing else {}
         body = {
@@ -290,21 +327,20 @@ class Natives:
         ):
             await self._delete(workload)
 
-    async def _write_status(self, body: JsonObject, name: str) -> None:
-        """Writes the status from the clusters to the object, if it changed."""
-        kind = self._kinds.of(body)
+    async def _write_status(self, body: JsonObject, name: str, kind: Kind) -> None:
+        """Writes to the object how it stands, if that changed: suspended or not, and its status."""
         workload = self._cache.get(Workload, name, body["metadata"]["namespace"])
-        if kind is None or workload is None:
+        if workload is None or not _is_of(workload, body):
             return
-        statuses = self._statuses(workload)
-        if not statuses:
-            return
-        status = kind.merge(body, statuses)
-        if isinstance(kind, Job):
-            has_failed = workload.status.phase == "Failed"
-            before = body.get("status") or {}
-            status = job_status.follow_status(status, before, has_failed=has_failed)
-        if same(status, body.get("status")):
+        if await self._suspend(body, workload, kind):
+            return  # the changed object is reconciled again
+        works = [
+            work
+            for cluster in native_status.clusters_of(workload)
+            if (work := self._work(workload, cluster)) is not None
+        ]
+        status = native_status.status_of(body, workload, works, kind)
+        if status is None or same(status, body.get("status")):
             return
         try:
             await self._store.update(
@@ -317,21 +353,37 @@ class Natives:
         except Invalid as fault:
             _log.warning("the status of %s was refused: %s", body["metadata"]["name"], fault)
 
-    def _statuses(self, workload: Workload) -> dict[str, JsonObject]:
-        """The status of the object in each cluster that has a part of it."""
-        metadata, status = workload.metadata, workload.status
-        placements = status.claim.placements if status.claim else ()
-        clusters = {placement.cluster for placement in placements}
-        clusters.update(cluster for attempt in status.history[-1:] for cluster in attempt.clusters)
-        statuses: dict[str, JsonObject] = {}
-        for cluster in sorted(clusters):
-            name = work_name(metadata.namespace, metadata.name)
-            work = self._cache.get(Work, name, work_namespace(cluster))
-            if work is not None:
-                value = _feedback(work)
-                if value is not None:
-                    statuses[cluster] = value
-        return statuses
+    async def _suspend(self, body: JsonObject, workload: Workload, kind: Kind) -> bool:
+        """Suspends an object while it is queued, if its kind has a field for that.
+
+        An object that is held back from controllers beside the hub by that field stays suspended.
+        """
+        wanted = native_status.is_queued(workload)
+        path = suspension_path(kind)
+        if not path or wanted is None or wanted == is_suspended(body, kind):
+            return False
+        if not self._is_alone and means_of(kind).path == path:
+            return False
+        metadata = body["metadata"]
+        change = suspended(kind, to=wanted)
+        change["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
+        try:
+            await self._store.patch(
+                resource_of(body["apiVersion"], body["kind"]),
+                metadata["name"],
+                Patch(type="merge", body=change),
+                namespace=metadata["namespace"],
+                write=_WRITE,
+            )
+        except Forbidden as fault:
+            _log.warning("%s is not suspended: %s", metadata["name"], fault)
+            return False
+        return True
+
+    def _work(self, workload: Workload, cluster: str) -> Work | None:
+        metadata = workload.metadata
+        name = work_name(metadata.namespace, metadata.name)
+        return self._cache.get(Work, name, work_namespace(cluster))
 
 
 def _without_kueue(metadata: JsonObject) -> JsonObject:
@@ -354,11 +406,7 @@ def _stands_for(workload: Workload, stands: JsonObject) -> bool:
     return source.api_version.rpartition("/")[0] == group
 
 
-def _feedback(work: Work) -> JsonObject | None:
-    """The object's status in a cluster, as fed back by its work."""
-    for manifest in work.status.manifests:
-        for value in manifest.feedback:
-            if value.name == STATUS_FEEDBACK and value.type == "Json":
-                decoded: Any = msgspec.json.decode(value.value)
-                return decoded if isinstance(decoded, dict) else None
-    return None
+def _is_of(workload: Workload, body: JsonObject) -> bool:
+    """Whether a workload stands for this very object, and not for an earlier one of its name."""
+    source = workload.spec.source
+    return source is not None and source.uid == body["metadata"]["uid"]

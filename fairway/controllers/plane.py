@@ -19,6 +19,7 @@ import msgspec
 from fairway.api.discretion import MayLook, discreet_explanation, within
 from fairway.clock import Clock
 from fairway.controllers.accounting.controller import Accounting
+from fairway.controllers.autoscaling.adopted import AdoptedAutoscalers
 from fairway.controllers.autoscaling.controller import Autoscaling
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.controller import Clusters
@@ -148,7 +149,8 @@ class ControlPlane:
             # Services: rollouts, traffic, and counts that follow the load.
             Rollouts(context, measuring=measuring),
             self.traffic,
-            Autoscaling(context, measuring=measuring),
+            Autoscaling(context, measuring=measuring, is_alone=options.is_alone),
+            *([AdoptedAutoscalers(context)] if options.is_alone else []),
             context.notes,
             *options.beside,
         )

@@ -294,7 +294,7 @@ def _standing(planning: PlanningRound, workload: Workload, *, is_open: bool) -> 
         # The hub has lost its claim; the agent's report restores it.
         return Reason(code=Code.RUNS_ALREADY, cluster=workload.runs_in)
     if workload.not_before > planning.now:
-        return Reason(code=Code.BACK_OFF, until=workload.not_before)
+        return _back_off(workload)
     if queue is not None and queue.is_held:
         return Reason(code=Code.QUEUE_HELD, queue=queue.name)
     return None if is_open else _limit_reason(planning, workload)
@@ -305,6 +305,16 @@ def _has_too_many(workload: Workload) -> bool:
     placed = workload.held.placed if workload.held is not None else ()
     return workload.mode == "Divided" and workload.replicas < sum(
         placement.replicas for placement in placed
+    )
+
+
+def _back_off(workload: Workload) -> Reason:
+    """Why a workload waits after a failure: if a cluster refused its template, that."""
+    if not workload.refusals:
+        return Reason(code=Code.BACK_OFF, until=workload.not_before)
+    cluster, said = workload.refusals[-1]
+    return Reason(
+        code=Code.TEMPLATE_REFUSED, cluster=cluster, other=said, until=workload.not_before
     )
 
 

@@ -260,6 +260,8 @@ class Workload(_Remembers):
     is_held: bool = False
     not_before: float = 0.0  # back-off after a failure
     avoids: tuple[str, ...] = ()  # clusters where it failed because of the cluster
+    # Of these, those that refused its template, with what they said; the latest last.
+    refusals: tuple[tuple[str, str], ...] = ()
     run_seconds: float | None = None  # estimate
     limit_seconds: float | None = None
     ran_seconds: float = 0.0  # of earlier attempts
@@ -322,6 +324,7 @@ class Workload(_Remembers):
             self.kinds,
             self.pinned_to,
             self.avoids,
+            self.refusals,
             self.preemptible,
             self.domain,
             self.clusters_max,

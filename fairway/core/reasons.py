@@ -396,8 +396,10 @@ def refusal_reason(cluster: str, refusal: Refusal) -> Reason:
             return Reason(code=Code.KIND_NOT_SERVED, cluster=cluster, other=kind)
         case Pinned(elsewhere=elsewhere):
             return Reason(code=Code.PINNED, cluster=cluster, other=elsewhere)
-        case Avoided():
+        case Avoided(refusal=""):
             return Reason(code=Code.AVOIDED, cluster=cluster)
+        case Avoided(refusal=said):
+            return Reason(code=Code.TEMPLATE_REFUSED, cluster=cluster, other=said)
         case NoDomain():
             return Reason(code=Code.SPREAD_UNMET, cluster=cluster, other="it lacks the label")
         case _:

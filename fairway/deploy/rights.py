@@ -34,11 +34,6 @@ SECRETS = "fairway-hub-secrets"
 RBAC = "rbac.authorization.k8s.io"
 _LEASES = "coordination.k8s.io"
 _READ = ("get", "list", "watch")
-_SCALED = {  # services whose replicas an autoscaler sets in the native object
-    "apps": ("deployments", "statefulsets"),
-    "leaderworkerset.x-k8s.io": ("leaderworkersets",),
-    "serving.kserve.io": ("inferenceservices",),
-}
 _WRITE = ("create", "update", "patch", "delete")
 
 
@@ -57,16 +52,18 @@ def _our_kinds() -> list[JsonObject]:
 
 
 def _native_kinds() -> list[JsonObject]:
-    """Reads native objects that are workloads, and updates their status."""
+    """Reads native objects that are workloads, and updates their status.
+
+    Patches write the replicas of a service, whether a job is suspended, and how an object ended.
+    """
     by_group: dict[str, set[str]] = {}
     for api_version, kind in built_in().names():
         resource_key = resource_of(api_version, kind)
         by_group.setdefault(resource_key.group, set()).add(resource_key.plural)
     rules = []
     for group, plurals in sorted(by_group.items()):
-        rules.append(rule(group, sorted(plurals), _READ))
+        rules.append(rule(group, sorted(plurals), (*_READ, "patch")))
         rules.append(rule(group, sorted(f"{plural}/status" for plural in plurals), ("update",)))
-    rules.extend(rule(group, several, ("patch",)) for group, several in _SCALED.items())
     return rules
 
 

@@ -91,10 +91,10 @@ def means_of(kind: Kind) -> Means:
         return _NONE if is_volcano else _IN_CODE.get(kind.name, _NONE)
     if kind.rule.spec.hold is None:
         return _NONE
-    leaves = list(_leaves(kind.rule.spec.hold.held))
-    if len(leaves) != 1 or leaves[0][0][0] != "spec":
+    fields = list(leaves(kind.rule.spec.hold.held))
+    if len(fields) != 1 or fields[0][0][0] != "spec":
         return _BY_ANNOTATION
-    path, value = leaves[0]
+    path, value = fields[0]
     why = "its controller makes no pods, and stops those that it had made"
     return Means(name="suspend", path=path, value=value, works_late=True, why=why)
 
@@ -148,9 +148,10 @@ def groups(kinds: KnownKinds) -> Sequence[Group]:
     )
 
 
-def _leaves(patch: JsonObject, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def leaves(patch: JsonObject, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The paths and values of a nested map."""
     for key, value in patch.items():
         if isinstance(value, dict):
-            yield from _leaves(value, (*path, key))
+            yield from leaves(value, (*path, key))
         else:
             yield (*path, key), value

@@ -65,6 +65,16 @@ class Observed:
     is_current: bool = True  # whether the status is of the newest generation
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """What the fleet says of an object that no cluster runs."""
+
+    phase: Literal["Suspended", "Failed"]
+    reason: str  # a code
+    message: str
+    at: float  # since when
+
+
 class Kind(Protocol):
     """A native kind."""
 
@@ -132,6 +142,10 @@ class Kind(Protocol):
 
         Pods that were not made yet may be left out.
         """
+        ...
+
+    def announce(self, manifest: JsonObject, said: Announcement) -> JsonObject:
+        """The status of an object that no cluster runs, by the conventions of its controller."""
         ...
 
     def read(self, body: JsonObject) -> Observed:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
 from fairway.kinds import dependencies, job_status, pods
-from fairway.kinds.interface import Mode, Observed, Pod, PodState
+from fairway.kinds.interface import Announcement, Mode, Observed, Pod, PodState
 from fairway.kinds.plain import annotation, child, name_of, number, texts, with_value
 
 POD_SET = "pod"
@@ -80,6 +80,9 @@ class Job:
 
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         return job_status.play(manifest, pods, now=now)
+
+    def announce(self, manifest: JsonObject, said: Announcement) -> JsonObject:
+        return job_status.announce(said)
 
     def read(self, body: JsonObject) -> Observed:
         return job_status.read(body)

@@ -14,17 +14,19 @@ from fairway.kinds import ranges
 from fairway.kinds.conditions import (
     condition,
     earliest,
+    find_condition,
     first_of,
     first_true,
     last_of,
     latest,
     moment,
 )
-from fairway.kinds.interface import Observed, Phase, PodState
+from fairway.kinds.interface import Announcement, Observed, Phase, PodState
 from fairway.kinds.plain import child, copy_of, maps_at, number, text
 
 BACKOFF_LIMIT = 6
 _ALIVE = ("Pending", "Running", "Ready")
+_NO_PODS: JsonObject = {"ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}
 _COUNTS = ("active", "ready", "succeeded", "failed", "terminating")
 
 
@@ -39,7 +41,7 @@ class JobEnd(NamedTuple):
 def play(job: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
     spec = child(job, "spec")
     if spec.get("suspend") is True:
-        return _suspend(now)
+        return _suspend(now, "JobSuspended", "Job suspended")
     verdict = verdict_of(job, pods, now=now)
     alive = [pod for pod in pods if pod.phase in _ALIVE] if verdict is None else []
     succeeded = [pod for pod in pods if pod.phase == "Succeeded"]
@@ -69,23 +71,18 @@ def play(job: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject
     return status
 
 
-def _suspend(now: float) -> JsonObject:
-    return {
-        "conditions": [
-            _probe(
-                condition(
-                    "Suspended",
-                    holds=True,
-                    since=now,
-                    reason="JobSuspended",
-                    message="Job suspended",
-                )
-            )
-        ],
-        "ready": 0,
-        "terminating": 0,
-        "uncountedTerminatedPods": {},
-    }
+def announce(said: Announcement) -> JsonObject:
+    """The status of a job that no cluster runs; a server wants a start time of a failed one."""
+    if said.phase == "Suspended":
+        return _suspend(said.at, said.reason, said.message)
+    status: JsonObject = {**_NO_PODS, "startTime": moment(said.at)}
+    _end(status, JobEnd(False, said.reason, said.message), said.at)
+    return status
+
+
+def _suspend(now: float, reason: str, message: str) -> JsonObject:
+    suspended = condition("Suspended", holds=True, since=now, reason=reason, message=message)
+    return {**_NO_PODS, "conditions": [_probe(suspended)]}
 
 
 def _probe(entry: JsonObject) -> JsonObject:
@@ -278,11 +275,14 @@ def merge_statuses(statuses: Mapping[str, JsonObject]) -> JsonObject:
     return whole
 
 
-def follow_status(status: JsonObject, before: JsonObject, *, has_failed: bool) -> JsonObject:
+def follow_status(
+    status: JsonObject, before: JsonObject, *, has_failed: bool, since: float | None = None
+) -> JsonObject:
     """Adjusts a status to what may follow `before` on a server: final facts are not taken back.
 
     A retried job, perhaps in another cluster, keeps its first start time; its counts never fall;
-    and it has failed only once its last attempt has.
+    and it has failed only once its last attempt has. `since` is when its queue let it go; None: it
+    is suspended.
     """
     made = dict(status)
     if before.get("startTime"):
@@ -290,9 +290,21 @@ def follow_status(status: JsonObject, before: JsonObject, *, has_failed: bool) -
     for name in ("succeeded", "failed"):
         if number(before, name) > number(made, name):
             made[name] = number(before, name)
-    if not has_failed and "conditions" in made:
+    conditions = maps_at(made, "conditions")
+    if not has_failed:
         over = ("Failed", "FailureTarget")
-        made["conditions"] = [
-            condition for condition in made["conditions"] if condition.get("type") not in over
-        ]
-    return made
+        conditions = [entry for entry in conditions if entry.get("type") not in over]
+    conditions = _resumed(before, since) + conditions if since is not None else conditions
+    made.pop("conditions", None)
+    return {**made, "conditions": conditions} if conditions else made
+
+
+def _resumed(before: JsonObject, since: float) -> list[JsonObject]:
+    """Says that a job which was suspended is so no more, as its own controller does."""
+    suspended = find_condition(before, "Suspended")
+    if not suspended or suspended.get("status") == "False":
+        return [suspended] if suspended else []
+    resumed = condition(
+        "Suspended", holds=False, since=since, reason="JobResumed", message="Job resumed"
+    )
+    return [_probe(resumed)]

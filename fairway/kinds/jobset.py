@@ -17,7 +17,7 @@ from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
 from fairway.kinds import dependencies, job, job_status, pods
 from fairway.kinds.conditions import condition, first_of, first_true, last_of
-from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
+from fairway.kinds.interface import Announcement, Mode, Observed, Phase, Pod, PodState
 from fairway.kinds.plain import (
     child,
     copy_of,
@@ -113,6 +113,22 @@ class JobSet:
 
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         return _play(manifest, pods, now)
+
+    def announce(self, manifest: JsonObject, said: Announcement) -> JsonObject:
+        counted = [
+            {"name": text(entry, "name"), **dict.fromkeys(_COUNTS, 0)}
+            for entry in maps_at(manifest, "spec", "replicatedJobs")
+        ]
+        status: JsonObject = {
+            "restarts": 0,
+            "replicatedJobsStatus": counted,
+            "conditions": [
+                condition(
+                    said.phase, holds=True, since=said.at, reason=said.reason, message=said.message
+                )
+            ],
+        }
+        return status if said.phase == "Suspended" else {**status, "terminalState": said.phase}
 
     def read(self, body: JsonObject) -> Observed:
         return _read(body)

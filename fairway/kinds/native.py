@@ -12,7 +12,7 @@ from typing import Any
 
 from fairway.api.errors import FieldError, Invalid, invalid, not_supported
 from fairway.api.meta import API_VERSION, JsonObject
-from fairway.api.names import FINALIZER
+from fairway.api.names import FINALIZER, FINISHED
 from fairway.api.podset import PodSet
 from fairway.api.submission import SUBMITTED_BY
 from fairway.api.workload import Workload
@@ -22,6 +22,7 @@ from fairway.kinds.job import FLEET_CONTROLLERS, Job
 from fairway.kinds.plain import child, maps_at, number, text, texts, with_value, without
 from fairway.kinds.pod import GATE
 from fairway.kinds.registry import KnownKinds, built_in
+from fairway.kinds.suspension import without_suspension
 
 # Ours first; the others are Kueue's.
 QUEUE = ("fairway.dev/queue", "kueue.x-k8s.io/queue-name")
@@ -52,6 +53,7 @@ _REMEMBERED = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/revision",
     "batch.kubernetes.io/job-tracking",
+    FINISHED,
 )
 _LABELLED = ("labels", "matchLabels")  # label maps, wherever a kind has them
 _JOB_LABELS = (
@@ -239,7 +241,7 @@ class _Reader:
             "queue": queue,
             "mode": mode,
             "source": self._source(),
-            "template": {"manifests": [clean_manifest(manifest)]},
+            "template": {"manifests": [without_suspension(clean_manifest(manifest), kind)]},
             **self._priority(),
         }
         policy = _say(manifest, POLICY)[1]

@@ -8,7 +8,7 @@ from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
 from fairway.kinds import dependencies, pods
 from fairway.kinds.conditions import condition, find_condition, first_true, moment
-from fairway.kinds.interface import Mode, Observed, Phase, PodPhase, PodState
+from fairway.kinds.interface import Announcement, Mode, Observed, Phase, PodPhase, PodState
 from fairway.kinds.interface import Pod as MadePod
 from fairway.kinds.plain import (
     child,
@@ -95,6 +95,14 @@ class Pod:
         if self.is_held(manifest) or not pods:
             return _unscheduled(now, is_gated=self.is_held(manifest))
         return _play(manifest, pods[0], now)
+
+    def announce(self, manifest: JsonObject, said: Announcement) -> JsonObject:
+        if said.phase == "Suspended":
+            gated = condition(
+                "PodScheduled", holds=False, since=said.at, reason=said.reason, message=said.message
+            )
+            return {"phase": "Pending", "conditions": [gated]}
+        return {"phase": "Failed", "reason": said.reason, "message": said.message}
 
     def read(self, body: JsonObject) -> Observed:
         return _read(body)

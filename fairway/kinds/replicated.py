@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from fairway.api.meta import JsonObject, ObjectReference
 from fairway.kinds import dependencies
-from fairway.kinds.conditions import find_condition
-from fairway.kinds.interface import Mode
+from fairway.kinds.conditions import condition, find_condition
+from fairway.kinds.interface import Announcement, Mode
 from fairway.kinds.plain import annotation, child, copy_of, number, text, with_value, without
 
 HELD_REPLICAS = "fairway.dev/held-replicas"
@@ -62,6 +62,18 @@ class Replicated:
         if not child(released, "metadata", "annotations"):
             released = without(released, "metadata", "annotations")
         return released
+
+    def announce(self, manifest: JsonObject, said: Announcement) -> JsonObject:
+        """It has no condition for an end: it is not available, and does or may not progress."""
+        missing = condition(
+            "Available", holds=False, since=said.at, reason=said.reason, message=said.message
+        )
+        standing = "Unknown" if said.phase == "Suspended" else "False"
+        return {
+            "observedGeneration": number(manifest, "metadata", "generation", default=1),
+            "replicas": 0,
+            "conditions": [missing, {**missing, "type": "Progressing", "status": standing}],
+        }
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
         return dependencies.of_templates(self.templates(manifest).values())

@@ -13,7 +13,7 @@ from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
 from fairway.kinds import dependencies, pods, volcano_plugins
 from fairway.kinds.conditions import earliest, latest, moment
-from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
+from fairway.kinds.interface import Announcement, Mode, Observed, Phase, Pod, PodState
 from fairway.kinds.plain import (
     child,
     copy_of,
@@ -142,6 +142,15 @@ class VolcanoJob:
 
     def play(self, manifest: JsonObject, pods: Sequence[PodState], *, now: float) -> JsonObject:
         return _play(manifest, pods, now)
+
+    def announce(self, manifest: JsonObject, said: Announcement) -> JsonObject:
+        state = {
+            "phase": "Pending" if said.phase == "Suspended" else "Failed",
+            "reason": said.reason,
+            "message": said.message,
+            "lastTransitionTime": moment(said.at),
+        }
+        return {"state": state}
 
     def read(self, body: JsonObject) -> Observed:
         status = child(body, "status")

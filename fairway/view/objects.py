@@ -16,6 +16,7 @@ from fairway.api.governance import GOVERNANCE_GROUP, FleetPolicy
 from fairway.api.kindrule import KINDS_GROUP, KindRule
 from fairway.api.kinds import BY_NAME
 from fairway.api.meta import GROUP
+from fairway.api.names import FINISHED
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
@@ -23,6 +24,7 @@ from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.core.snapshot import Facts, Settings
 from fairway.kinds.native import as_workload
+from fairway.kinds.plain import annotation
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kinds.volumes import BOUND_IN, CLAIM
@@ -127,6 +129,8 @@ class Objects:
             return self._put_volume(plain, is_removed=False)
         if api_version.partition("/")[0] in _GROUPS and kind in BY_NAME:
             return self._put(codec.decode(plain, BY_NAME[kind].struct))
+        if annotation(dict(plain), FINISHED):
+            return None  # a native object that has ended runs no more
         if (workload := as_workload(dict(plain), self.kinds)) is not None:
             return self._put(codec.decode(workload, Workload))
         return None

@@ -11,6 +11,7 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.names import OVER
 from fairway.api.podset import Alternative, PodSet
 from fairway.api.queue import Queue
+from fairway.api.reasons import Code
 from fairway.api.submission import CREATED_BY, SUBMITTED_BY, Submission, refusing_queue
 from fairway.api.workload import Workload
 from fairway.core import model
@@ -113,6 +114,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         is_held=spec.hold != "None" or is_unwanted(workload),
         not_before=_seconds(status.requeue.not_before) if status.requeue else 0.0,
         avoids=_avoided(workload),
+        refusals=_refusals(workload),
         run_seconds=seconds_left(
             workload, default=_inherited("run_seconds_estimate", queue, defaults)
         ),
@@ -262,6 +264,18 @@ def _avoided(workload: Workload) -> tuple[str, ...]:
     """Clusters where it failed by fault of the place; the list is cleared when it expires."""
     requeue = workload.status.requeue
     return tuple(sorted(requeue.avoid)) if requeue else ()
+
+
+def _refusals(workload: Workload) -> tuple[tuple[str, str], ...]:
+    """What the clusters that it avoids said when they refused its template, the latest last."""
+    avoided = _avoided(workload)
+    said: dict[str, str] = {}
+    for attempt in workload.status.history:
+        for cluster in attempt.clusters:
+            said.pop(cluster, None)
+            if attempt.reason == Code.TEMPLATE_REFUSED.value and cluster in avoided:
+                said[cluster] = attempt.message
+    return tuple(said.items())
 
 
 def pod_sets_of(workload: Workload, kinds: Kinds) -> tuple[PodSet, ...]:

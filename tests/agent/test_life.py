@@ -133,7 +133,7 @@ async def test_a_manifest_that_is_refused_is_told(stage: Stage) -> None:
     await stage.put(one)
     await stage.passes(1)
     state = await stage.until("Pending", one)
-    assert state.reason == "ManifestRefused"
+    assert state.reason == "TemplateRefused"
     assert "Widget" in state.message
 
 

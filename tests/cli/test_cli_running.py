@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from cli_outcome import Fairway
 from manifests_for_tests import job
 
@@ -88,6 +89,26 @@ def test_a_wait_that_takes_too_long_has_an_exit_code_of_its_own(busy: Fairway) -
     )
     assert outcome.code == 124
     assert "timed out; it goes on by itself" in outcome.err
+
+
+def test_a_template_that_its_cluster_refuses_is_shown_by_get_and_why(
+    busy: Fairway, tmp_path: Path
+) -> None:
+    manifest = yaml.safe_load(job("odd", "true"))
+    manifest["spec"]["managedBy"] = "example.com/another"
+    workload = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": "odd"},
+        "spec": {"queue": "research", "template": {"manifests": [manifest]}},
+    }
+    busy("apply", "-f", "-", stdin=json.dumps(workload))
+    words = ("get", "workload", "odd", "--no-headers")
+    seen_at_last(
+        lambda: busy(*words).out, lambda row: "Waiting" in row and "TemplateRefused" in row, "that"
+    )
+    said = "here refused its template: manifest 0: spec.managedBy: example.com/another runs it"
+    assert said in busy("why", "odd").out
 
 
 def test_why_history_and_queue_tell_of_one_that_waits(busy: Fairway) -> None:

@@ -99,6 +99,7 @@ def test_every_cause_but_those_of_jobs_and_agents_has_a_pod_status() -> None:
         "ManifestInvalid",
         "QuotaRefused",
         "SpotReclaimed",
+        "TemplateRefused",
         "Unknown",
         "Vanished",
     }
@@ -119,6 +120,10 @@ def test_every_cause_but_those_of_jobs_and_agents_has_a_pod_status() -> None:
             'pods "a" is forbidden: violates PodSecurity "restricted"',
             "AdmissionDenied",
         ),
+        ("TemplateRefused", 'Job.batch "a" is invalid: spec.template', "TemplateRefused"),
+        ("TemplateRefused", 'admission webhook "w" denied the request: no', "TemplateRefused"),
+        ("TemplateRefused", 'pods "a" is forbidden: exceeded quota: team', "QuotaRefused"),
+        ("ManifestRefused", "Kueue in the cluster holds it back", "TemplateRefused"),
         ("NotFound", 'no matches for kind "JobSet" in version "jobset.x-k8s.io/v1"', "KindMissing"),
         ("Forbidden", 'User "agent" cannot create resource "jobs"', "Forbidden"),
         ("Invalid", "spec.template.spec.containers: Required value", "ManifestInvalid"),

@@ -24,6 +24,7 @@ from fairway.controllers.lifecycle.case import (
     Settings,
 )
 from fairway.controllers.lifecycle.next_status import next_status
+from fairway.controllers.shared_state import TemplateRefusal
 from tests.controllers.lives import (
     NOW,
     READY,
@@ -42,6 +43,7 @@ from tests.controllers.lives import (
 DEADLINE = {"claim": {"deadline": text(NOW)}}
 FAILED = {"reason": "BackoffLimitExceeded", "exit_code": 1}
 DISK = {"reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."}
+REFUSED = {"reason": "TemplateRefused", "message": "manifest 0: no such field"}
 PULL = {"reason": "ImagePullBackOff", "message": "not found"}
 
 
@@ -234,6 +236,59 @@ GANG: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
             "past": ("Vanished", "Place"),
             "requeue": (1, ()),
         },
+    ),
+    (
+        "a template that its cluster refuses goes back to its queue at once, and avoids the place",
+        case(claimed(placement("a")), {"a": seen("Pending", **REFUSED)}),
+        {
+            "phase": "Stopping",
+            "reason": "TemplateRefused",
+            "releasing": ["a"],
+            "past": ("TemplateRefused", "Place"),
+            "requeue": (1, ("a",)),
+        },
+    ),
+    (
+        "a template that the hub can send to no cluster has failed, and nothing is waited for",
+        case(
+            claimed(placement("a")),
+            refusal=TemplateRefusal(attempt=1, message="no", clusters=frozenset()),
+        ),
+        {
+            "phase": "Failed",
+            "reason": "ManifestInvalid",
+            "past": ("ManifestInvalid", "Program"),
+        },
+    ),
+    (
+        "a template that the hub may not send to its cluster goes back to its queue",
+        case(
+            claimed(placement("a")),
+            refusal=TemplateRefusal(attempt=1, message="no", clusters=frozenset({"a"})),
+        ),
+        {
+            "phase": "Waiting",
+            "reason": "TemplateRefused",
+            "past": ("TemplateRefused", "Place"),
+            "requeue": (1, ("a",)),
+        },
+    ),
+    (
+        "what was refused of an earlier attempt says nothing",
+        case(
+            claimed(placement("a", attempt=2)),
+            refusal=TemplateRefusal(attempt=0, message="no", clusters=frozenset()),
+        ),
+        {},
+    ),
+    (
+        "a gang that runs keeps running when its new template is refused",
+        case(
+            running(placement("a"), pods={"wanted": 2, "ready": 2}),
+            {"a": seen("Running", pods=READY, ready_at=NOW - 5, **REFUSED)},
+            refreshes=False,
+        ),
+        {},
     ),
     (
         "a gang that is not ready in time goes back to its queue and avoids the place",

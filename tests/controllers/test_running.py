@@ -165,8 +165,9 @@ async def test_a_native_job_with_a_queue_label_runs_and_gets_its_status_back(fle
     after = (await fleet.store.get(jobs, "native", "default")).object()
     assert after["status"]["succeeded"] == 1
     assert [condition["type"] for condition in after["status"]["conditions"]][-1] == "Complete"
+    assert after["metadata"]["annotations"].pop("fairway.dev/finished") == "Succeeded"
     for part in ("spec", "metadata"):
-        for volatile in ("resourceVersion", "managedFields"):
+        for volatile in ("resourceVersion", "managedFields", "generation"):
             before[part].pop(volatile, None)
             after[part].pop(volatile, None)
         assert after[part] == before[part]

@@ -624,7 +624,27 @@ _LEAVES = workload("a", "q", running="east")
 _LEAVES["status"] = {
     "phase": "Stopping", "releasing": _LEAVES["status"]["claim"]["placements"],
 }  # fmt: skip
+_REFUSED = workload("a", "q")
+_REFUSED["status"] = {
+    "history": [{"attempt": 1, "clusters": ["east"], "reason": "TemplateRefused", "message": "no"}],
+    "requeue": {"avoid": ["east"]},
+}
+_REFUSED_A_MOMENT_AGO = {**_REFUSED, "status": {
+    **_REFUSED["status"], "requeue": {"avoid": ["east"], "notBefore": "2100-01-01T00:00:00Z"},
+}}  # fmt: skip
 STANDING = {
+    "a template that the only cluster refused": (
+        [queue("q", 8), EAST, _REFUSED],
+        ["a waits: TemplateRefused, NoCluster"],
+    ),
+    "a template that is tried again later": (
+        [queue("q", 8), EAST, WEST, _REFUSED_A_MOMENT_AGO],
+        ["a waits: TemplateRefused"],
+    ),
+    "a template that one cluster refused goes to the other": (
+        [queue("q", 8), EAST, WEST, _REFUSED],
+        ["a starts in west:1@h100"],
+    ),
     "a queue that does not exist": (
         [EAST, workload("a", "gone")],
         ["a waits: NoQueue"],

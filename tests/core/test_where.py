@@ -116,6 +116,13 @@ REFUSALS: dict[str, tuple[Policy, Queue, Workload, Cluster, Refusal | None]] = {
         cluster("a"),
         Avoided(),
     ),
+    "a place that refused its template says what it said": (
+        Policy(),
+        QUEUE,
+        workload(avoids=("a", "b"), refusals=(("b", "no"), ("a", "no such field"))),
+        cluster("a"),
+        Avoided("no such field"),
+    ),
     "what lasts is told before what passes": (
         Policy(),
         Queue(name="research", fence=frozenset()),

@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 
 from fairway.kinds import decision, pod_starts
-from fairway.kinds.interface import Kind, Pod, PodState
+from fairway.kinds.interface import Announcement, Kind, Pod, PodState
 from fairway.kinds.registry import built_in
+from fairway.kinds.suspension import is_suspended, suspension_path
 from tests.kinds.recorded import Sample, samples
 
 NOW = 1_800_000_000.0
@@ -249,3 +250,29 @@ def test_every_pod_template_is_labelled(sample: Sample) -> None:
         assert pod.labels["fairway.dev/work"] == "vision.train"
         assert pod.labels["fairway.dev/attempt"] == "2"
         assert pod.labels["fairway.dev/pod-set"] == pod.pod_set
+
+
+@every_sample
+def test_an_object_that_is_queued_says_so_in_its_own_status(sample: Sample) -> None:
+    kind = kind_of(sample)
+    said = Announcement(phase="Suspended", reason="Queued", message="it waits", at=NOW)
+    status = kind.announce(sample.manifest, said)
+    assert kind.announce(sample.manifest, said) == status
+    if suspension_path(kind):
+        body = {**kind.hold(sample.manifest), "status": status}
+        assert is_suspended(body, kind)
+        assert kind.read(body).phase == "Suspended"
+    else:
+        observed = kind.read({**sample.manifest, "status": status})
+        assert observed.phase in ("Suspended", "Pending")
+
+
+@every_sample_that_ends
+def test_an_object_that_the_fleet_ended_says_so_in_its_own_status(sample: Sample) -> None:
+    kind = kind_of(sample)
+    said = Announcement(phase="Failed", reason="Cancelled", message="it was cancelled", at=NOW)
+    observed = kind.read({**sample.manifest, "status": kind.announce(sample.manifest, said)})
+    assert observed.phase == "Failed"
+    assert observed.message == "it was cancelled"
+    if kind.name not in ("SparkApplication", "Workflow"):  # these have no place for a reason
+        assert observed.reason == "Cancelled"

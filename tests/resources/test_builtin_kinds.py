@@ -57,6 +57,7 @@ DISCOVERED = {
     ),
     "SubjectAccessReview": ("authorization.k8s.io/v1", "subjectaccessreviews", "", False, ""),
     "Job": ("batch/v1", "jobs", "", True, "all"),
+    "HorizontalPodAutoscaler": ("autoscaling/v2", "horizontalpodautoscalers", "hpa", True, "all"),
     "Lease": ("coordination.k8s.io/v1", "leases", "", True, ""),
     "ClusterRoleBinding": ("rbac.authorization.k8s.io/v1", "clusterrolebindings", "", False, ""),
     "ClusterRole": ("rbac.authorization.k8s.io/v1", "clusterroles", "", False, ""),

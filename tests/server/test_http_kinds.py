@@ -40,6 +40,7 @@ BUILT_IN = {
     *("Namespace", "Pod", "Job", "Deployment", "StatefulSet", "Service", "ServiceAccount"),
     *("PersistentVolumeClaim", "Secret", "ConfigMap", "Event", "Lease", "PriorityClass"),
     *("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "CustomResourceDefinition"),
+    "HorizontalPodAutoscaler",
 }
 OURS = {
     *("Fleet", "Cluster", "ClusterReport", "Flavor", "Queue", "Workload", "PlacementPolicy"),

@@ -73,6 +73,7 @@ def test_the_index_names_every_group_and_version() -> None:
         "apis/apps/v1",
         "apis/authentication.k8s.io/v1",
         "apis/authorization.k8s.io/v1",
+        "apis/autoscaling/v2",
         "apis/batch/v1",
         "apis/coordination.k8s.io/v1",
         "apis/example.com/v1alpha1",

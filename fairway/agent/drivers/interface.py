@@ -66,6 +66,7 @@ class WorkSeen:
     pods: tuple[PodSeen, ...] = ()
     objects: Mapping[int, JsonObject] = field(default_factory=dict)
     faults: Mapping[int, str] = field(default_factory=dict)  # manifests that could not be applied
+    refused: frozenset[int] = frozenset()  # of these, those that the cluster would refuse again
     checkpointed_at: float | None = None
 
     def objects_of(self, manifests: Sequence[Manifest]) -> Mapping[int, JsonObject]:

@@ -17,6 +17,7 @@ from fairway.api.errors import ApiError, Conflict
 from fairway.api.meta import JsonObject
 from fairway.api.workload import Workload
 from fairway.controllers.autoscaling import autoscaler_status, other_autoscalers, pods
+from fairway.controllers.autoscaling.adopted import is_adopted
 from fairway.controllers.autoscaling.bounds import BadSchedule, Bounds, bounds_of, limits_of
 from fairway.controllers.autoscaling.readings import Reader, metrics_of, needs_usage
 from fairway.controllers.autoscaling.services import (
@@ -46,7 +47,8 @@ _log = logging.getLogger(__name__)
 class Autoscaling:
     """The controller of autoscalers."""
 
-    def __init__(self, context: Context, *, measuring: Measuring) -> None:
+    def __init__(self, context: Context, *, measuring: Measuring, is_alone: bool = True) -> None:
+        self._is_alone = is_alone  # no controller beside the hub acts on HorizontalPodAutoscalers
         self._store = context.store
         self._cache = context.cache
         self._states = context.states
@@ -140,7 +142,11 @@ class Autoscaling:
         """The service of an autoscaler, once nothing else sets its count."""
         name, namespace = autoscaler.metadata.name, autoscaler.metadata.namespace
         target = autoscaler.spec.target
-        rivals = self._about.get((namespace, workload_of(target)), set())
+        rivals = [
+            rival
+            for rival in self._about.get((namespace, workload_of(target)), ())
+            if not (autoscaler.spec.take_over and self._is_adopted(rival))
+        ]
         first = min(rivals, key=self._age, default=(namespace, name))
         if first != (namespace, name):
             raise NotScalable("OtherAutoscaler", f"FleetAutoscaler {first[1]} was there first")
@@ -159,7 +165,10 @@ class Autoscaling:
         known, since = self._alone.get(name, (-1, now))
         if known == generation and now - since < _ALONE_SECONDS:
             return
-        for other in await other_autoscalers.others_of(service, store=self._store):
+        # Alone, a HorizontalPodAutoscaler acts by the FleetAutoscaler that it has adopted.
+        looks = autoscaler.spec.take_over or not self._is_alone
+        others = await other_autoscalers.others_of(service, store=self._store, looks_on_hub=looks)
+        for other in others:
             if not (autoscaler.spec.take_over and other.gives_way):
                 raise NotScalable(
                     "OtherAutoscaler", f"its count is set by {other.name} already; {other.advice}"
@@ -168,6 +177,10 @@ class Autoscaling:
             await self._notes.say(service.target, "AutoscalerTakenOver", f"{other.name} gave way")
             raise Conflict(f"{other.name} gave way; the object is read again")
         self._alone[name] = (generation, now)
+
+    def _is_adopted(self, name: Name) -> bool:
+        rival = self._cache.get(FleetAutoscaler, name[1], name[0])
+        return rival is not None and is_adopted(rival)
 
     def _age(self, name: Name) -> tuple[float, str]:
         fleet_autoscaler = self._cache.get(FleetAutoscaler, name[1], name[0])

@@ -1,8 +1,8 @@
 """Autoscalers that an object has beside ours: two that set one count would fight for ever.
 
-A HorizontalPodAutoscaler may be on the hub, where the hub is on Kubernetes, or among the manifests
-that go to clusters; KServe makes its own for an InferenceService whose minimum and maximum replicas
-differ. One that can give way does so if the FleetAutoscaler asks for that.
+A HorizontalPodAutoscaler may be on the hub, or among the manifests that go to clusters; KServe
+makes its own for an InferenceService whose minimum and maximum replicas differ. One that can give
+way does so if the FleetAutoscaler asks for that.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ class Other:
         return self.on_hub is not None or self.change is not None
 
 
-async def others_of(service: Service, *, store: Store) -> list[Other]:
+async def others_of(service: Service, *, store: Store, looks_on_hub: bool = True) -> list[Other]:
     """All autoscalers that the object has beside ours."""
-    return [*_in_template(service), *_of_kserve(service), *await _on_hub(service, store)]
+    on_hub = await _on_hub(service, store) if looks_on_hub else []
+    return [*_in_template(service), *_of_kserve(service), *on_hub]
 
 
 async def send_away(other: Other, service: Service, *, store: Store) -> None:

@@ -143,6 +143,8 @@ def settle(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
         return cancel(case, status)
     if spec.hold != "None":
         return replace(status, phase="Held", reason=Code.HELD.value, message="")
+    if status.reason == Code.TEMPLATE_REFUSED.value:
+        return replace(status, phase="Waiting")  # people must see what the cluster said
     not_before = status.requeue.not_before if status.requeue else None
     waits = not_before is not None and not_before.timestamp() > case.now
     return replace(status, phase="Waiting", reason=Code.BACK_OFF.value if waits else "", message="")

@@ -14,6 +14,7 @@ from fairway.api.work import Work, WorkPhase
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.clusters.health import NodeAside
 from fairway.controllers.governance import Breach
+from fairway.controllers.shared_state import TemplateRefusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,7 @@ class LifecycleCase:
     )  # by cluster; missing: not reported yet
     places: Mapping[str, ClusterFacts] = field(default_factory=dict)  # by cluster; missing: removed
     sent: Mapping[str, Work] = field(default_factory=dict)  # its works on the hub, by cluster
+    refusal: TemplateRefusal | None = None  # why the hub could not send its works
     settings: Settings = Settings()
     breaches: tuple[Breach, ...] = ()  # rules of fleet policies that it breaks where it runs
     breach_at: float = float("inf")  # when time alone breaks another one

@@ -24,6 +24,7 @@ from fairway.controllers.lifecycle import inputs
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.lifecycle.policy_conditions import news
+from fairway.controllers.native_ends import remember_end
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.work_roster import Roster
 from fairway.governance.cluster_selectors import facts_of
@@ -77,6 +78,7 @@ class Lifecycle:
         context.cache.mirror(FLEET_POLICIES).followers.append(self._fleet_policy_changed)
         context.cache.mirror(NAMESPACES).followers.append(self._namespace_changed)
         context.states.followers.append(self._state_changed)
+        context.shared.on_refusal = self._loop.mark
         self._roster.followers.append(self._works_changed)
 
     async def run(self) -> None:
@@ -115,6 +117,7 @@ class Lifecycle:
         if stored is None:
             self._placed.pop(name, None)
             self._written.pop(name, None)
+            self._shared.refuse(name, None)
         elif _is_telling(stored):
             self._loop.mark(name)
 
@@ -203,6 +206,8 @@ class Lifecycle:
                 await self._notes.warn(stored.object(), condition.type, condition.message)
             self._shared.count("Moves", change.moves)
         elif change.delete or change.releases:
+            if change.releases:
+                await remember_end(self._store, workload)
             await self._remove(stored.object(), change)
         return self._wake_at(name, case, change)
 
@@ -233,6 +238,7 @@ class Lifecycle:
                 if (known := self._cache.get(Cluster, name)) is not None
             },
             sent=sent,
+            refusal=self._shared.refusals.get(name),
             settings=inputs.settings(self._cache, workload, fleet),
             breaches=broken,
             breach_at=due,

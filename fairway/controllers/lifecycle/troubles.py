@@ -91,6 +91,27 @@ def failed_work(case: LifecycleCase, placement: Placement) -> Found:
     return _judge(case, placement, seen)
 
 
+def refused_template(case: LifecycleCase, placement: Placement) -> Found:
+    """Its cluster refuses its template: it will not start there, so there is nothing to wait for.
+
+    A template that no cluster would accept is the fault of the workload. A service that already
+    runs keeps running: only its new template is refused.
+    """
+    refusal, claim = case.refusal, case.workload.status.claim
+    if refusal is not None and claim is not None and refusal.attempt == claim.attempt:
+        reason = Code.TEMPLATE_REFUSED.value if refusal.clusters else "Invalid"
+        if not refusal.clusters or placement.cluster in refusal.clusters:
+            seen = WorkObservation(
+                attempt=claim.attempt, phase="Pending", reason=reason, message=refusal.message
+            )
+            is_charged = placement.cluster in case.sent
+            return replace(_judge(case, placement, seen), is_charged=is_charged)
+    known = case.observation_of(placement)
+    if known is None or known.ready_at is not None or known.phase not in ("Pending", "Held"):
+        return NEVER
+    return _judge(case, placement, known) if known.reason == Code.TEMPLATE_REFUSED.value else NEVER
+
+
 def blocked_pods(case: LifecycleCase, placement: Placement) -> Found:
     """Its pods have a node and do not start for a known reason; some reasons pass in time."""
     seen, claim = case.observation_of(placement), case.workload.status.claim
@@ -394,6 +415,7 @@ _LOOKS: tuple[Callable[[LifecycleCase, Placement], Found], ...] = (
     lost_cluster,
     drained_cluster,
     tainted_cluster,
+    refused_template,
     refused_work,
     broken_rule,
     blocked_pods,

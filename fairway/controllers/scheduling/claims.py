@@ -113,6 +113,7 @@ def take_claim(
         observed_generation=workload.metadata.generation,
         phase=status.phase if before and status.phase == "Running" else "Claimed",
         reason="",
+        message="",
         queue=claim.queue,
         priority=batch.priorities.get(key, status.priority),
         claim=claim,

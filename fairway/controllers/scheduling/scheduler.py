@@ -429,6 +429,7 @@ class Scheduler:
             status,
             phase="Waiting",
             reason=code,
+            message=status.message if status.reason == code else "",
             queued_at=status.queued_at or workload.metadata.creation_timestamp,
         )
         try:

@@ -22,11 +22,13 @@ from fairway.controllers.governance import policies_for
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.rollouts.register import Register, Stage, stages_of
 from fairway.controllers.scheduling.claims import last_attempt
+from fairway.controllers.shared_state import TemplateRefusal
 from fairway.controllers.terms import NotLeader
 from fairway.controllers.work_roster import Roster
 from fairway.controllers.works.derive import (
     Create,
     Delete,
+    Derived,
     Known,
     Update,
     WorkWrite,
@@ -176,8 +178,10 @@ class Works:
         if not await self._may_speak(works) or self._is_at_rest(name, workload, works):
             return None
         derived = derive(await self._known(name, workload, works))
-        if stored is not None and derived.faults:
-            await self._notes.warn(stored.object(), "ManifestRefused", "; ".join(derived.faults))
+        self._shared.refuse(name, _refusal(workload, derived))
+        said = "; ".join((*derived.faults, *derived.withheld))
+        if stored is not None and said:
+            await self._notes.warn(stored.object(), "ManifestRefused", said)
         again = list(self._look_again(workload))
         for write in derived.writes:
             wait = self._wait(write)
@@ -187,7 +191,7 @@ class Works:
                 works = {**works, written.spec.cluster: written}
         if derived.is_held_back:
             self._held_back[work_name(*name)] = name
-        elif inputs is not None and not again and not derived.faults:
+        elif inputs is not None and not again and not said:
             # Derivation is idempotent: nothing is left to write.
             self._settled[name] = self._inputs(name, workload, works)
         return min(again, default=None)
@@ -406,3 +410,13 @@ class Works:
                     )
                 return None
         return codec.decode(stored.raw, Work)
+
+
+def _refusal(workload: Workload | None, derived: Derived) -> TemplateRefusal | None:
+    """Why the works of a claim cannot be sent, for the lifecycle to end the attempt."""
+    claim = workload.status.claim if workload is not None else None
+    if claim is None or not derived.faults:
+        return None
+    return TemplateRefusal(
+        attempt=claim.attempt, message="; ".join(derived.faults), clusters=derived.refused_in
+    )

@@ -33,9 +33,8 @@ from fairway.controllers.lifecycle.case import (
 )
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
 from fairway.controllers.scheduling.claims import last_attempt
-from fairway.controllers.works import generated
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
-from fairway.controllers.works.refusals import new_violations, not_permitted
+from fairway.controllers.works.refusals import new_violations, refused_there
 from fairway.controllers.works.revisions import Stages, as_staged, manifests_in_use, pace_of
 from fairway.controllers.works.victims import victims_left
 from fairway.governance.works import work_policies
@@ -96,6 +95,8 @@ class Known:
 class Derived:
     writes: tuple[WorkWrite, ...] = ()
     faults: tuple[str, ...] = ()  # why the manifests of the workload cannot be sent
+    withheld: tuple[str, ...] = ()  # why a change of a running work is not sent
+    refused_in: frozenset[str] = frozenset()  # clusters to blame for that; none: all would refuse
     is_held_back: bool = False  # until agents forget an earlier workload of this name
 
 
@@ -109,13 +110,15 @@ def derive(known: Known) -> Derived:
     manifests = manifests_in_use(workload, known.stages)
     claim = workload.status.claim
     faults = permitted.faults(manifests, workload.metadata.namespace)
-    if claim is not None:
+    refused_in: frozenset[str] = frozenset()
+    if claim is not None and not faults:
         names = {placement.cluster for placement in claim.placements}
         placed = [cluster for name, cluster in known.clusters.items() if name in names]
-        faults += generated.faults(workload, placed)
-        along = [*manifests, *known.objects]
-        faults += not_permitted(along, len(manifests), placed, known.kinds.of)
+        faults, refused_in = refused_there(
+            workload, manifests, known.objects, placed, known.kinds.of
+        )
     writes: list[WorkWrite] = []
+    withheld: list[str] = []
     running: set[str] = set()
     is_held_back = False
     if claim is not None and not faults:
@@ -132,10 +135,16 @@ def derive(known: Known) -> Derived:
                     refused = new_violations(
                         write.work.spec, known_claim.works.get(placement.cluster)
                     )
-                    faults += refused
+                    withheld += refused
                     writes += [] if refused else [write]
     writes.extend(_rest(known, workload, running))
-    return Derived(writes=tuple(writes), faults=tuple(faults), is_held_back=is_held_back)
+    return Derived(
+        writes=tuple(writes),
+        faults=tuple(faults),
+        withheld=tuple(withheld),
+        refused_in=refused_in,
+        is_held_back=is_held_back,
+    )
 
 
 def _is_behind(known: Known, workload: Workload) -> bool:

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from fairway.api.cluster import Cluster
 from fairway.api.meta import JsonObject
 from fairway.api.reasons import violation_sentence
 from fairway.api.work import Work, WorkSpec
+from fairway.api.workload import Workload
+from fairway.controllers.works import generated
 from fairway.governance.works import refusals
 from fairway.kinds import permitted
 
 
-def not_permitted(
+def refused_there(
+    workload: Workload,
     manifests: Sequence[JsonObject],
-    own: int,
+    beside: Sequence[JsonObject],
     clusters: Sequence[Cluster],
     find_kind: permitted.FindKind,
-) -> Iterator[str]:
-    """Faults of manifests that clusters do not permit; the first `own` are the workload's own."""
+) -> tuple[list[str], frozenset[str]]:
+    """Faults of a workload's manifests that clusters do not permit, and those clusters.
+
+    `beside` is what goes along with them.
+    """
+    refusing: set[str] = set()
+    faults = generated.faults(workload, clusters)
+    if faults:
+        refusing.update(item.metadata.name for item in clusters if item.spec.simulated is None)
     for cluster in clusters:
         if cluster.spec.kubernetes is None:
             continue
-        faults = permitted.faults_in(manifests, cluster.spec.kubernetes.permits, find_kind)
-        for position, several in faults.items():
-            if position < own:
+        permits, name = cluster.spec.kubernetes.permits, cluster.metadata.name
+        for position, several in permitted.faults_in(
+            [*manifests, *beside], permits, find_kind
+        ).items():
+            if position < len(manifests):
+                refusing.add(name)
                 where = f"spec.template.manifests[{position}]"
-                yield from (f"{where}.{name} (in {cluster.metadata.name})" for name in several)
+                faults += [f"{where}.{fault} (in {name})" for fault in several]
+    return faults, frozenset(refusing)
 
 
 def new_violations(spec: WorkSpec, before: Work | None) -> list[str]:

@@ -88,6 +88,8 @@ class Closed:
 class Avoided:
     """The workload failed in the cluster because of the cluster."""
 
+    refusal: str = ""  # what the cluster said, if it refused the template
+
 
 Refusal = (
     NotSelected
@@ -154,6 +156,7 @@ def likeness(workload: Workload | None, policy: Policy, queue: Queue | None) -> 
         workload.kinds,
         workload.pinned_to,
         workload.avoids,
+        workload.refusals,
     )
 
 
@@ -319,7 +322,7 @@ def _passing(cluster: Cluster, workload: Workload | None) -> Refusal | None:
     if not cluster.is_open:
         return Closed(cluster.closed_because)
     if workload is not None and cluster.name in workload.avoids:
-        return Avoided()
+        return Avoided(dict(workload.refusals).get(cluster.name, ""))
     return None
 
 

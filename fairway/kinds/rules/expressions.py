@@ -78,6 +78,8 @@ PLAY: Mapping[str, Kind] = {
     "startedAt": "dyn",
     "finishedAt": "dyn",
     "now": "string",
+    "reason": "string",
+    "message": "string",
 }
 
 _LEAF = "="

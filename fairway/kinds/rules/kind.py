@@ -12,7 +12,7 @@ from fairway.api.kindrule import KindRule, StatusRule
 from fairway.api.meta import JsonObject, ObjectReference
 from fairway.api.podset import PodSet
 from fairway.kinds import dependencies, pods
-from fairway.kinds.interface import Mode, Observed, Phase, Pod, PodState
+from fairway.kinds.interface import Announcement, Mode, Observed, Phase, Pod, PodState
 from fairway.kinds.plain import child, copy_of, maps_at, number, text
 from fairway.kinds.rules.expressions import (
     ROLE,
@@ -157,6 +157,20 @@ class RuleKind:
                 is_held=self.is_held(manifest),
                 replicas=1 if copies is None else copies,
                 now=now,
+            )
+        return {}
+
+    def announce(self, manifest: JsonObject, said: Announcement) -> JsonObject:
+        copies = self.replicas(manifest)
+        with suppress(RuleFault):
+            return self._play.status(
+                manifest,
+                self._roles_of(manifest),
+                (),
+                is_held=False,
+                replicas=1 if copies is None else copies,
+                now=said.at,
+                said=said,
             )
         return {}
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from fairway.api.kindrule import PlayRule
 from fairway.api.meta import JsonObject
 from fairway.kinds.conditions import moment
-from fairway.kinds.interface import PodState
+from fairway.kinds.interface import Announcement, PodState
 from fairway.kinds.plain import child, name_of
 from fairway.kinds.rules.expressions import PLAY, TALLIES, Bindings, Compiler, Expression
 from fairway.kinds.rules.roles import Role
@@ -37,7 +37,9 @@ class CompiledPlay:
         is_held: bool,
         replicas: int,
         now: float,
+        said: Announcement | None = None,
     ) -> JsonObject:
+        """The status for pods in these states, or as announced if no cluster has any."""
         tallies = {role.name: _tally(role, pods) for role in roles}
         counts = {role.name: role.count for role in roles}
         bindings: dict[str, Any] = {
@@ -57,7 +59,7 @@ class CompiledPlay:
             "total": sum(counts.values()),
             "replicas": replicas,
         }
-        outcome = self._outcome(bindings, pods, is_held=is_held)
+        outcome = said.phase if said else self._outcome(bindings, pods, is_held=is_held)
         is_over = outcome in ("Succeeded", "Failed")
         started = [pod.started_at for pod in pods if pod.started_at is not None]
         finished = [pod.finished_at for pod in pods if pod.finished_at is not None]
@@ -68,6 +70,8 @@ class CompiledPlay:
                 "startedAt": moment(min(started)) if started else None,
                 "finishedAt": moment(max(finished, default=now)) if is_over else None,
                 "now": moment(now),
+                "reason": said.reason if said else "",
+                "message": said.message if said else "",
             }
         )
         return status if isinstance(status, dict) else {}

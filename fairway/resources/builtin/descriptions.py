@@ -43,6 +43,11 @@ DESCRIPTIONS: dict[str, tuple[str, str, str]] = {
         "How many replicas, of what template, with which claims and in which order.",
         "How many replicas exist, are updated, ready and available.",
     ),
+    "HorizontalPodAutoscaler": (
+        "Sets the number of replicas of a service by its load.",
+        "Which service, within which limits, by which metrics, and how fast.",
+        "The number of replicas now and wanted, the metrics last read, and what limits them.",
+    ),
     "Lease": ("Who holds a role, and until when.", "The holder and the time it is given.", ""),
     "PriorityClass": ("A name for a pod priority.", "", ""),
     "Role": ("Rights within one namespace.", "", ""),

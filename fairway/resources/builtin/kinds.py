@@ -11,6 +11,7 @@ from functools import cache
 
 from fairway.resources.builtin import (
     access_checks,
+    autoscaler,
     checks,
     defaults,
     definition_checks,
@@ -41,6 +42,7 @@ class Kind:
     kind: str
     package: str
     group: str = ""
+    version: str = "v1"
     plural: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -164,6 +166,17 @@ STORED: tuple[Kind, ...] = (
         check=workload_checks.stateful_set,
     ),
     Kind(
+        kind="HorizontalPodAutoscaler",
+        package="io.k8s.api.autoscaling.v2",
+        group="autoscaling",
+        version="v2",
+        short_names=("hpa",),
+        categories=_ALL,
+        has_status=True,
+        prepare=autoscaler.prepare,
+        check=autoscaler.check,
+    ),
+    Kind(
         kind="Lease",
         package="io.k8s.api.coordination.v1",
         group="coordination.k8s.io",
@@ -266,7 +279,7 @@ def _resource(kind: Kind, *, is_stored: bool) -> Resource:
     columns, cells = TABLES.get(kind.kind, ((), None))
     return Resource(
         group=kind.group,
-        version="v1",
+        version=kind.version,
         plural=kind.plural or kind.kind.lower() + "s",
         kind=kind.kind,
         singular=kind.kind.lower(),
@@ -282,7 +295,7 @@ def _resource(kind: Kind, *, is_stored: bool) -> Resource:
         has_status=kind.has_status,
         scale=kind.scale,
         counts_generations=kind.counts_generations,
-        storage_version="v1",
+        storage_version=kind.version,
         selectable_fields=kind.selectable_fields,
         prepare=kind.prepare,
         check=kind.check,

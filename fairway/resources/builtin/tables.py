@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairway.resources.builtin.ages import age_of, epoch, human_age
+from fairway.resources.builtin.autoscaler import metric_targets
 from fairway.resources.builtin.parts import members, number, objects, read, text
 from fairway.resources.builtin.pod_table import POD, pod
 from fairway.resources.resource import Cells, Column
@@ -223,6 +224,19 @@ def selector_text(selector: JsonObject) -> str:
     return ",".join(shown for _, shown in sorted(parts, key=lambda part: part[0]))
 
 
+def _autoscaler(obj: JsonObject, now: float) -> list[Any]:
+    spec, target = read(obj, "spec"), read(obj, "spec", "scaleTargetRef")
+    return [
+        _name(obj),
+        f"{text(target, 'kind')}/{text(target, 'name')}",
+        metric_targets(obj),
+        str(spec["minReplicas"]) if "minReplicas" in spec else "<unset>",
+        number(spec, "maxReplicas"),
+        number(obj, "status", "currentReplicas"),
+        _age(obj, now),
+    ]
+
+
 def _lease(obj: JsonObject, now: float) -> list[Any]:
     return [_name(obj), text(obj, "spec", "holderIdentity"), _age(obj, now)]
 
@@ -290,6 +304,10 @@ TABLES: dict[str, tuple[tuple[Column, ...], Cells]] = {
         _deployment,
     ),
     "StatefulSet": (_columns("Name", "Ready", "Age", wide=_PODS_OF), _stateful_set),
+    "HorizontalPodAutoscaler": (
+        _columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
+        _autoscaler,
+    ),
     "Lease": (_columns("Name", "Holder", "Age"), _lease),
     "PriorityClass": (
         (

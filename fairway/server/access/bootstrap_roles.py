@@ -34,6 +34,7 @@ from fairway.server.access.rbac_rules import Rule, compact, uncovered_rules
 FLEET_VIEWER = "fairway-fleet-viewer"
 BASIC_USER = "fairway-basic-user"
 _API_VERSION = f"{GROUP}/v1"
+_HORIZONTAL = "horizontalpodautoscalers"
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _FAIRWAY = "fairway.dev"
@@ -155,6 +156,7 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, ("",), ("namespaces", "namespaces/status")),
         _rule(_READ, ("", "events.k8s.io"), ("events",)),
         _rule(_READ, ("apps",), apps),
+        _rule(_READ, ("autoscaling",), (_HORIZONTAL, f"{_HORIZONTAL}/status")),
         _rule(_READ, ("batch",), ("jobs", "jobs/status")),
         _rule(_READ, (_FAIRWAY,), ours),
         _rule(_READ, (SERVING_GROUP,), (*serving, "revisions")),
@@ -187,6 +189,7 @@ def _edit_rules() -> list[JsonObject]:
         _rule(("create",), ("",), ("pods/eviction", "serviceaccounts/token")),
         _rule(_WRITE, ("", "events.k8s.io"), ("events",)),
         _rule(_WRITE, ("apps",), apps),
+        _rule(_WRITE, ("autoscaling",), (_HORIZONTAL,)),
         _rule(_WRITE, ("batch",), ("jobs",)),
         _rule((*_READ, *_WRITE), ("coordination.k8s.io",), ("leases",)),
         _rule(_WRITE, (_FAIRWAY,), _TENANT_KINDS),

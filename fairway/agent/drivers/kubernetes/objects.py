@@ -78,15 +78,18 @@ class Making:
                 objects, self._permits, self._find_kind
             ).items()
         }
-        kept.looked_at = {}
+        kept.looked_at, kept.refused = {}, set(faults)
         for position, manifest in enumerate(work.spec.manifests):
             if position in faults and manifest.update != "ReadOnly":
                 continue
             try:
                 faults.pop(position, None)
+                kept.refused.discard(position)
                 await self._make(kept, work, position, places)
             except Refused as refused:
                 faults[position] = str(refused)
+                if not refused.may_pass:
+                    kept.refused.add(position)
         return faults
 
     async def kind_of(self, body: JsonObject) -> Served:
@@ -160,7 +163,8 @@ class Making:
         elif there is not None and marks.label(marks.work_of(there)) != marks.label(name):
             is_taken = manifest.update == "ServerSideApply" and manifest.force
             if kind is not None or (manifest.update != "CreateOnly" and not is_taken):
-                raise Refused(f"{what} belongs to the work {marks.work_of(there)}")
+                message = f"{what} belongs to the work {marks.work_of(there)}"
+                raise Refused(message, may_pass=True)
             # Several works may need the same object; the first owns it until that work is removed.
             name, attempt = marks.work_of(there), marks.attempt_of(there)
         if annotation(there or {}, marks.DELETION) == marks.FOUND:

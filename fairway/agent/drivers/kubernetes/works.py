@@ -34,6 +34,7 @@ class Kept:
     is_removed: bool = False
     is_awaited: bool = False  # its nodes are being provisioned; its objects are made after that
     faults: dict[int, str] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)  # of these, those that would be refused again
     looked_at: dict[int, JsonObject] = field(default_factory=dict)  # read-only objects
     failed: dict[str, PodSeen] = field(default_factory=dict)  # that are gone since
     seen: WorkSeen | None = None
@@ -174,6 +175,7 @@ class Works:
             pods=tuple(sorted(pods, key=lambda pod: pod.name)),
             objects=objects,
             faults={} if kept.is_removed else faults,
+            refused=frozenset(kept.refused & set(kept.faults)),
         )
 
     def _positions(self, kept: Kept) -> Iterator[tuple[int, JsonObject]]:

@@ -49,12 +49,22 @@ _REFUSALS = (
     TooLarge,
     UnsupportedMediaType,
 )
+# These pass by themselves: the object changes, or what it lacks arrives.
+_PASSING = (AlreadyExists, Conflict, NotFound)
 # After rights are granted, the server needs a moment until they take effect.
 _HEED_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 
 class Refused(Exception):
-    """The cluster rejects this, and would reject it again."""
+    """The cluster rejects this; unless it may pass, it would reject it again."""
+
+    def __init__(self, message: str, *, may_pass: bool = False) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
+
+
+def _refusal(fault: ApiError) -> Refused:
+    return Refused(str(fault), may_pass=isinstance(fault, _PASSING))
 
 
 async def _nothing() -> Sequence[tuple[str, str]]:
@@ -129,7 +139,7 @@ class Hands:
         except (NotFound, Conflict):
             return
         except _REFUSALS as fault:
-            raise Refused(str(fault)) from fault
+            raise _refusal(fault) from fault
         except ApiError as fault:
             raise DriverFault(str(fault)) from fault
 
@@ -144,7 +154,7 @@ class Hands:
                     raise
                 await self._make(kind, body)
         except _REFUSALS as fault:
-            raise Refused(str(fault)) from fault
+            raise _refusal(fault) from fault
         except ApiError as fault:
             raise DriverFault(str(fault)) from fault
 
@@ -186,7 +196,7 @@ class Hands:
                     raise
                 return await self._heed(call, api, fault)
         except _REFUSALS as fault:
-            raise Refused(str(fault)) from fault
+            raise _refusal(fault) from fault
         except ApiError as fault:
             raise DriverFault(str(fault)) from fault
 

@@ -28,6 +28,7 @@ def see_work(kept: Kept, find_kind: FindKind, *, node: str, now: float) -> WorkS
         ),
         objects={} if kept.is_removed else dict(_objects(kept, find_kind, now)),
         faults=dict(kept.faults),
+        refused=frozenset(set(kept.faults) - set(kept.objects)),
         checkpointed_at=kept.checkpointed_at,
     )
 

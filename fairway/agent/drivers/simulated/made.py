@@ -18,6 +18,7 @@ class Made:
     pods: dict[str, LivePod] = field(default_factory=dict)
     objects: dict[int, JsonObject] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)  # of these, those that would be refused again
     checkpointed_at: float | None = None
     checkpoints_by: float | None = None  # when it will have saved a checkpoint, while it ends
     next: Work | None = None  # to be applied once the pods of the earlier attempt are gone

@@ -14,7 +14,7 @@ from fairway.api.equality import same
 from fairway.api.meta import JsonObject
 from fairway.api.work import Manifest
 from fairway.kinds.interface import Kind
-from fairway.kinds.plain import name_of, namespace_of, text, with_value_of
+from fairway.kinds.plain import maps_at, name_of, namespace_of, text, with_value_of
 
 FindKind = Callable[[JsonObject], Kind | None]
 Key = tuple[str, str, str, str]
@@ -36,7 +36,11 @@ _BUILTIN_GROUPS = frozenset(
 
 
 class Refused(Exception):
-    """The cluster rejects a manifest."""
+    """The cluster rejects a manifest; unless it may pass, it would reject it again."""
+
+    def __init__(self, message: str, *, may_pass: bool = False) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,9 +63,15 @@ def key_of(manifest: JsonObject) -> Key:
 class Objects:
     """All objects of a cluster."""
 
-    def __init__(self, find_kind: FindKind, served: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        find_kind: FindKind,
+        served: Sequence[str] = (),
+        refused_images: Sequence[str] = (),
+    ) -> None:
         self.find_kind = find_kind
         self.served = frozenset(served)
+        self.refused_images = frozenset(refused_images)
         self._kept: dict[Key, Kept] = {}
         self._uids = 0
 
@@ -85,7 +95,8 @@ class Objects:
         if kept.owner not in ("", owner) and manifest.update != "CreateOnly":
             is_taken = manifest.update == "ServerSideApply" and manifest.force
             if not is_taken:
-                raise Refused(f"{key[1]} {key[2]}/{key[3]} belongs to the work {kept.owner}")
+                message = f"{key[1]} {key[2]}/{key[3]} belongs to the work {kept.owner}"
+                raise Refused(message, may_pass=True)
         kept.owner = kept.owner or owner
         if manifest.update != "CreateOnly":
             kept.body = _update(kept.body, wanted, manifest.ignored_fields)
@@ -118,6 +129,10 @@ class Objects:
         faults = kind.faults(wanted) if kind is not None else []
         if faults:
             raise Refused("; ".join(faults))
+        for template in kind.templates(wanted).values() if kind is not None else ():
+            for container in maps_at(template, "spec", "containers"):
+                if (image := text(container, "image")) in self.refused_images:
+                    raise Refused(f'admission webhook "images" denied the request: {image}')
 
     def _new(self, wanted: JsonObject) -> JsonObject:
         self._uids += 1

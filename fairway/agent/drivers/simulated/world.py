@@ -40,7 +40,7 @@ class World:
         self.on_change: Callable[[], None] = lambda: None
         self._find_kind = find_kind
         self._nodes = Nodes(standing_nodes(settings.node_pools))
-        self.objects = Objects(find_kind, settings.kinds)
+        self.objects = Objects(find_kind, settings.kinds, settings.faults.refused_images)
         self._pools = ElasticPools(
             cluster.spec,
             nodes=self._nodes,
@@ -85,6 +85,7 @@ class World:
         )
         self._lives.settings = settings
         self.objects.served = frozenset(settings.kinds)
+        self.objects.refused_images = frozenset(settings.faults.refused_images)
         self._pools.use(cluster.spec)
         self._nodes_changed()
         self._settle(now)
@@ -290,7 +291,7 @@ class World:
 
     def _make_objects(self, made: Made) -> None:
         name, is_held = made.work.metadata.name, made.work.spec.desired == "Hold"
-        made.faults = {}
+        made.faults, made.refused = {}, set()
         for position, manifest in enumerate(made.work.spec.manifests):
             wanted = manifest.object
             kind = self._find_kind(wanted)
@@ -300,6 +301,8 @@ class World:
                 body = self.objects.apply(manifest, wanted, owner=name)
             except Refused as refused:
                 made.faults[position] = str(refused)
+                if not refused.may_pass:
+                    made.refused.add(position)
                 continue
             if body is None:
                 made.objects.pop(position, None)
@@ -413,6 +416,7 @@ class World:
             pods=tuple(pod.observe() for pod in made.pods.values()),
             objects=objects,
             faults=dict(made.faults),
+            refused=frozenset(made.refused & set(made.faults)),
             checkpointed_at=made.checkpointed_at,
         )
 
