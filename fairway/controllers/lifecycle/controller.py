@@ -116,7 +116,8 @@ class Lifecycle:
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
         cluster = self._cache.get(Cluster, name[1]) if stored else None
         pools = inputs.failed_pools(cluster) if cluster else None
-        facts = (cluster.spec, cluster.status.phase, pools) if cluster else None
+        status = cluster.status if cluster else None
+        facts = (cluster.spec, status.phase, status.taints, pools) if cluster and status else None
         if self._is_news("cluster", name, facts):
             self._mark_placed(name[1])
 

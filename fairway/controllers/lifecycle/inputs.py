@@ -11,6 +11,7 @@ from fairway.api.names import work_name
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import WorkState
+from fairway.api.taint_times import taints_of
 from fairway.api.workload import Workload
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.health import Heard
@@ -79,7 +80,7 @@ def place_of(cluster: Cluster, heard: Heard | None) -> ClusterFacts:
         is_cut_off=heard is not None and heard.is_cut_off,
         hold=cluster.spec.hold,
         mode=cluster.spec.mode,
-        taints=cluster.spec.taints,
+        taints=taints_of(cluster),
         when_lost=cluster.spec.when_lost,
         awaited_pools=frozenset(
             pool.name for pool in cluster.status.elastic_pools if pool.provisioning

@@ -404,6 +404,7 @@ def _wake_at(case: LifecycleCase, status: WorkloadStatus, times: Sequence[float]
         *times,
         _limit_at(case, status),
         *(gives_up_at(case, placement) for placement in status.releasing),
+        *(placement.leaves_by.timestamp() for placement in status.releasing if placement.leaves_by),
         until.timestamp() if until else NEVER,
     ]
     earliest = min(due)

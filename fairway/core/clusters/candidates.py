@@ -121,7 +121,7 @@ class Candidates:
     groups: tuple[tuple[str, Names], ...]  # clusters by name; empty groups included
     allowed: Names  # all clusters that may be used, those of earlier groups first
     refused: tuple[tuple[str, Refusal], ...]  # by name of the cluster
-    unwelcome: frozenset[str]  # allowed, but a last choice: PreferNoSchedule
+    unwelcome: frozenset[str]  # allowed, but a last choice: PreferNoSchedule, or borne for a time
     changes_at: float | None  # when the next toleration expires
 
     def in_group(self, group: str) -> Names:
@@ -175,7 +175,7 @@ def candidates(
         group = group_of(name, policy)
         assert group is not None, "a cluster of no group was refused before"
         grouped[group].append(name)
-        if not _is_welcome(cluster.taints, policy.tolerations):
+        if until != EVER or not _is_welcome(cluster.taints, policy.tolerations):
             unwelcome.add(name)
     return Candidates(
         groups=tuple((group, Names(names)) for group, names in grouped.items()),
@@ -233,8 +233,10 @@ def next_change(policy: Policy, clusters: Mapping[str, Cluster], now: float) -> 
 def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
     """Until when a taint is tolerated, by the toleration that lasts longest.
 
-    `toleration_seconds` limits only NoExecute and counts from when the taint was added; while that
-    time is unknown, there is no limit. Minus infinity: not tolerated.
+    This decides on placing and on evicting alike: what a taint evicts is not placed there again
+    while the taint stands. `toleration_seconds` limits only NoExecute and counts from when the
+    taint was added; while that time is not noted yet, there is no limit. Minus infinity: not
+    tolerated.
     """
     until = -EVER
     for toleration in tolerations:
@@ -245,6 +247,14 @@ def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
             return EVER
         until = max(until, _seconds(taint.time_added) + seconds)
     return until
+
+
+def evicted_at(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> float:
+    """When the first of some taints evicts what runs; infinity: none does."""
+    return min(
+        (borne_until(taint, tolerations) for taint in taints if taint.effect == "NoExecute"),
+        default=EVER,
+    )
 
 
 def _seconds(moment: datetime) -> float:
