@@ -276,6 +276,14 @@ class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     return_home: Annotated[ReturnHome, doc("How replicas return to an earlier group.")] = (
         ReturnHome()
     )
+    when_no_longer_allowed: Annotated[
+        Literal["Leave", "Stay"],
+        doc(
+            "What services do in clusters that this policy or their queue no longer allows, and "
+            "with replicas beyond lowered limits. Leave: they move, as fast as their disruption "
+            "budget allows. Stay: they stay. Gangs and sweeps always stay until they end."
+        ),
+    ] = "Leave"
     number_of_clusters: Annotated[
         Count | None,
         doc(

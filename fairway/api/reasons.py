@@ -64,6 +64,7 @@ class Code(StrEnum):
     PREEMPTED_FOR_FAIR_SHARE = "PreemptedForFairShare"
     PREEMPTED_WHILE_BORROWING = "PreemptedWhileBorrowing"
     RETURNS_HOME = "ReturnsHome"
+    NO_LONGER_ALLOWED = "NoLongerAllowed"
     # Ends of attempts; those by fault of place or program are causes of their own.
     CANCELLED = "Cancelled"
     DELETED = "Deleted"
@@ -304,6 +305,9 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
         f"preempted while borrowing, for {r.other} of queue {r.queue}, which has priority"
     ),
     Code.RETURNS_HOME: lambda r: f"there is room in {r.cluster} again",
+    Code.NO_LONGER_ALLOWED: lambda r: (
+        f"its policy no longer allows {_plural(str(r.count), 'replica')} in {r.cluster}"
+    ),
     Code.CANCELLED: lambda r: "it was cancelled",
     Code.DELETED: lambda r: "it was deleted",
     Code.DRAINED: lambda r: "it was held while it ran",

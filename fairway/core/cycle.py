@@ -245,7 +245,8 @@ def _lines(snapshot: Snapshot, only: frozenset[str] | None) -> Mapping[str, Sequ
         return snapshot.lines
     lines: dict[str, list[Workload]] = {}
     for workload in sorted((snapshot.facts.workloads[key] for key in only), key=precedence):
-        if workload.is_waiting or wants_more(workload, snapshot.policy(workload)):
+        queue = snapshot.facts.queues.get(workload.queue)
+        if workload.is_waiting or wants_more(workload, snapshot.policy(workload), queue):
             lines.setdefault(workload.queue, []).append(workload)
     return lines
 

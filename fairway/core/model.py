@@ -446,6 +446,7 @@ class Policy:
     scores: tuple[Score, ...] = ()  # complete: Additive is resolved
     move_margin: int = 20
     return_home: ReturnHome = ReturnHome()
+    moves_services: bool = True  # out of clusters that it no longer allows, and down to its limits
     number_of_clusters: int | None = None
     chosen: tuple[str, ...] = ()  # the last choice, of a policy without a workload
     faults: tuple[str, ...] = ()  # fields that are not valid

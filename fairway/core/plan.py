@@ -25,6 +25,7 @@ class Admit:
     rung: Rung = "Idle"
     waits_for: tuple[str, ...] = ()  # victims that must be gone first
     scores: Mapping[str, int] | None = None  # of the clusters that were compared
+    leaving: int = 0  # replicas that leave other clusters, within the disruption budget
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
@@ -40,6 +41,8 @@ class Admit:
             rendered["waitsFor"] = list(self.waits_for)
         if self.scores:
             rendered["scores"] = dict(self.scores)
+        if self.leaving:
+            rendered["leaving"] = self.leaving
         return _with_reasons(rendered, self.reasons)
 
 

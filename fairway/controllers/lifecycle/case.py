@@ -98,6 +98,7 @@ class LifecycleCase:
     places: Mapping[str, ClusterFacts] = field(default_factory=dict)  # by cluster; missing: removed
     sent: Mapping[str, Work] = field(default_factory=dict)  # its works on the hub, by cluster
     settings: Settings = Settings()
+    outside: frozenset[str] = frozenset()  # clusters that its policy or its queue does not allow
     may_move: bool = True  # False while the fleet is paused, or the breaker of moves is open
     refreshes: bool = True  # whether changed counts alone are worth a write now
 

@@ -84,6 +84,10 @@ def _join(here: Placement, more: Placement) -> Placement:
 
 # How a placement is released.
 
+_UNSTATED_BUDGET = (
+    1  # replicas that may be missing while others leave what a policy no longer allows
+)
+
 _WISHES = (Code.CLUSTER_DRAINED.value, Code.CLUSTER_TAINTED.value)  # requests, not failures
 
 
@@ -134,9 +138,10 @@ def let_go(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     placed = sum(placement.replicas or 0 for placement in claim.placements)
     wanted = case.workload.spec.replicas
     wanted = 1 if wanted is None else wanted
+    budget = budget_of(case.workload)
     least = {
         "WhenReplaced": placed,
-        "WithinBudget": wanted - (budget_of(case.workload) or 0),
+        "WithinBudget": wanted - (_UNSTATED_BUDGET if budget is None else budget),
     }
     left: list[Placement] = []
     for placement in status.releasing:

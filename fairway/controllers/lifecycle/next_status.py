@@ -18,6 +18,7 @@ from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
 from fairway.controllers.adoption import claim_of
 from fairway.controllers.lifecycle import attempt_ends, counts, leaving_replicas, resize
+from fairway.controllers.lifecycle.allowance import with_allowance
 from fairway.controllers.lifecycle.attempt_ends import End, end_attempt, moment, settle
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.tasks import Swept, swept, text
@@ -43,6 +44,7 @@ def _finish(case: LifecycleCase, change: Change) -> Change:
     status, before = change.status, case.workload.status
     if status is None:
         return change
+    status = with_allowance(case, status)
     if status == before:
         return with_fields(change, status=None)
     generation = case.workload.metadata.generation

@@ -106,6 +106,8 @@ def take_claim(
         begun=before is not None,
     )
     left = tuple(_taken_away(before.placements, placements)) if before else ()
+    if step.leaving:
+        left = tuple(replace(placement, leaves="WithinBudget") for placement in left)
     return replace(
         status,
         observed_generation=workload.metadata.generation,

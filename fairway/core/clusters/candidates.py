@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 from fairway.api.meta import Rung, Taint, Toleration
 from fairway.core.clusters.spread import domain
-from fairway.core.model import Clusters, Policy, Queue, Workload
+from fairway.core.model import Clusters, Placed, Policy, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.packing.eligibility import tolerates
 
@@ -199,6 +199,31 @@ def group_of(cluster: str, policy: Policy) -> str | None:
         if _chooses(group.clusters, cluster):
             return group.name
     return None
+
+
+def is_outside(cluster: str, policy: Policy, queue: Queue | None) -> bool:
+    """Whether a policy, or the fence of a queue, does not allow a cluster at all."""
+    if not _chooses(policy.clusters, cluster) or group_of(cluster, policy) is None:
+        return True
+    return queue is not None and not _chooses(queue.fence, cluster)
+
+
+def is_misplaced(placed: Sequence[Placed], policy: Policy, queue: Queue | None) -> bool:
+    """Whether a service has replicas outside its policy, or more than the policy's limits."""
+    most = policy.division.cluster_max
+    limits = {group.name: group.replicas_max for group in policy.groups}
+    held: dict[str, int] = {}
+    for placement in placed:
+        if is_outside(placement.cluster, policy, queue):
+            return True
+        if most is not None and placement.replicas > most:
+            return True
+        group = group_of(placement.cluster, policy) or ""
+        held[group] = held.get(group, 0) + placement.replicas
+    return any(
+        limit is not None and count > limit
+        for count, limit in ((count, limits.get(group)) for group, count in held.items())
+    )
 
 
 def ladder(policy: Policy, groups: Sequence[str]) -> tuple[tuple[str, Rung], ...]:

@@ -1,9 +1,9 @@
 """Replicas of a Divided workload over clusters.
 
 Division is stable by default: replicas that run stay where they are. On scale-out only the
-difference is placed; on scale-in the last group shrinks first, and its clusters in proportion. A
-fresh division ignores current placements. Groups are filled in order with as many replicas as fit;
-the rest waits.
+difference is placed; on scale-in clusters that can no longer be used shrink first, then the last
+group, and its clusters in proportion. A fresh division ignores current placements. Groups are
+filled in order with as many replicas as fit; the rest waits.
 
 Within a group StaticWeight divides by the given weights and DynamicWeight by the room of each
 cluster. Aggregated divides by room as well, but over the fewest clusters that have enough room
@@ -32,6 +32,9 @@ from fairway.core.clusters.spread import (
 from fairway.core.model import Division, Policy, Spread
 from fairway.core.modes.apportionment import Turn, unseat, webster
 
+# The group of clusters that can no longer be used: after all others. No group has such a name.
+_UNUSABLE = "!"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivisionTarget:
@@ -41,6 +44,7 @@ class DivisionTarget:
     group: str = ""
     available: int = 0  # replicas that fit in addition to those assigned
     assigned: int = 0
+    is_usable: bool = True  # False: it has replicas, and would get none today
     weight: int = 1  # given, for StaticWeight; 0: gets nothing
     score: int = 0
     speed_nanos: int = 1_000_000_000  # speed of a replica there; weights are multiplied by it
@@ -92,8 +96,9 @@ class DivisionTally:
         self.policy = policy
         self.rules = policy.spread
         self.places = sorted(
-            places,
+            (place if place.is_usable else replace(place, group=_UNUSABLE) for place in places),
             key=lambda place: (
+                not place.is_usable,
                 order.get(place.group, len(order)),
                 -place.score,
                 -(place.available + place.assigned),

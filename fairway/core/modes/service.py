@@ -4,6 +4,11 @@ Each step of the ladder adds what it can: the idle room of a group is divided by
 then victims or new nodes make room for more, then the next group follows. Scale-in takes from the
 last group first. Replicas stay where they are unless their number or the allowed places change.
 
+Replicas in clusters that the policy no longer allows, or beyond its limits, leave: they no longer
+count, so that the ladder places others, and stop as fast as the disruption budget allows. They stay
+if the policy says so, if no cluster is allowed at all (the policy may be mistaken), or while the
+breaker of moves is open.
+
 A Duplicated division puts a copy of all replicas in every cluster that is allowed and has room for
 a replica. Replicas that an incomplete copy lacks are placed by every rung. Once there is a copy,
 further clusters are opened by idle room only: nothing is preempted or provisioned for them.
@@ -16,13 +21,20 @@ from dataclasses import dataclass
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
+from fairway.core.clusters.candidates import is_outside
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import evict, provision
 from fairway.core.modes.division import divide
 from fairway.core.modes.ladder import LadderStep, borrow_passes, climb, forms_due
 from fairway.core.modes.outcome import Outcome
 from fairway.core.modes.restraint import are_of_others, victims_to_grow
-from fairway.core.modes.service_state import Service, placements, places, service_of
+from fairway.core.modes.service_state import (
+    Service,
+    kept_within,
+    placements,
+    places,
+    service_of,
+)
 from fairway.core.plan import Admit
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims
@@ -38,10 +50,13 @@ def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool 
     for form in forms_due(planning, workload, outcome):
         service = service_of(planning, workload, form)
         before = dict(service.counts)
+        left: tuple[Reason, ...] = ()
         if service.has_too_many:
             _scale_in(service)
-        elif service.waiting > 0 or service.is_copied:
-            climb(_Growth(service, is_last_resort), outcome)
+        else:
+            left = tuple(_leave(service))
+            if service.waiting > 0 or service.is_copied:
+                climb(_Growth(service, is_last_resort), outcome)
         if service.counts != before:
             outcome.steps.append(
                 Admit(
@@ -49,6 +64,8 @@ def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool 
                     placed=placements(service),
                     form=form.name,
                     rung=service.rung,
+                    leaving=sum(reason.count for reason in left),
+                    reasons=left,
                 )
             )
         if service.counts:
@@ -119,9 +136,11 @@ class _Growth:
         target = service.workload.replicas
         if not service.is_copied:
             quota = max(0, service.quota_for(option, may_borrow=may_borrow))
-            target = sum(service.counts.values()) + min(service.shortage(option), quota)
-        is_wanted = service.is_copied or target > sum(service.counts.values())
-        if not is_wanted or not any(usable.values()):
+            wanted = min(service.shortage(option), quota)
+            target = sum(service.counts.values()) - service.overhang() + wanted
+            if wanted <= 0:
+                return
+        if not any(usable.values()):
             return
         shares = divide(target, places(service, usable), service.policy)
         for name in step.clusters:
@@ -244,14 +263,38 @@ class _Growth:
         return find_pool(self.planning, request, cluster, is_last_resort=self.is_last_resort)
 
 
+def _leave(service: Service) -> Iterator[Reason]:
+    """Gives up the replicas that the policy no longer allows; a reason for each cluster."""
+    planning, policy = service.planning, service.policy
+    if not policy.moves_services or policy.faults or not service.candidates.allowed:
+        return
+    if "Moves" in planning.snapshot.facts.settings.open_breakers:
+        return
+    queue = planning.snapshot.facts.queues.get(service.workload.queue)
+    for name, kept in kept_within(service).items():
+        stays = 0 if is_outside(name, policy, queue) else kept
+        gone = service.counts[name] - stays
+        if gone:
+            _set(service, name, stays)
+            yield Reason(code=Code.NO_LONGER_ALLOWED, cluster=name, count=gone)
+
+
 def _scale_in(service: Service) -> None:
     target = service.workload.replicas
     if service.counts_speed:
         target = sum(service.counts.values()) - service.surplus()
     shares = divide(target, places(service, {}), service.policy)
+    # What is only beyond a limit leaves in its own time: no more stops at once than is asked for.
+    spared = 0 if service.is_copied else target - sum(shares.counts.values())
     for name in list(service.counts):
         count = shares.counts.get(name, 0)
-        if count:
-            service.counts[name] = count
-        else:
-            del service.counts[name]
+        back = min(spared, service.counts[name] - count)
+        spared -= back
+        _set(service, name, count + back)
+
+
+def _set(service: Service, cluster: str, count: int) -> None:
+    if count:
+        service.counts[cluster] = count
+    else:
+        del service.counts[cluster]

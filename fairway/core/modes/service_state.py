@@ -11,7 +11,7 @@ from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
 from fairway.core.modes.allocation import placed_of
-from fairway.core.modes.division import DivisionTarget, divide, static_weights
+from fairway.core.modes.division import DivisionTally, DivisionTarget, divide, static_weights
 from fairway.core.modes.forms import times, together
 from fairway.core.modes.ladder import held_form
 from fairway.core.modes.restraint import has_made_yield
@@ -103,6 +103,14 @@ class Service:
                 break
             gone, left = total - sum(fewer.values()), fewer
         return gone
+
+    def overhang(self) -> int:
+        """Replicas beyond the limits of the policy, which division does not count."""
+        limits = [self.policy.division.cluster_max]
+        limits.extend(group.replicas_max for group in self.policy.groups)
+        if self.is_copied or all(limit is None for limit in limits):
+            return 0
+        return sum(self.counts.values()) - sum(kept_within(self).values())
 
     def options_of(self, cluster: str) -> list[Assignment]:
         """The flavors to try in a cluster; a cluster that has replicas keeps its flavors."""
@@ -214,12 +222,20 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
             group=group_of.get(name, ""),
             available=usable.get(name, 0),
             assigned=service.counts.get(name, 0),
+            is_usable=name in group_of,
             weight=weights[name],
             score=service.scores.get(name, 0),
             domains=domains(clusters[name], service.policy.spread) if name in clusters else (),
         )
         for name in names
     ]
+
+
+def kept_within(service: Service) -> dict[str, int]:
+    """The replicas in each cluster, less those beyond the limits of the policy."""
+    board = DivisionTally(places(service, {}), service.policy)
+    board.keep(sum(service.counts.values()))
+    return board.counts
 
 
 def placements(service: Service) -> tuple[Placed, ...]:

@@ -1,0 +1,139 @@
+"""Tables of small fleets: services whose policy changed, or that are divided anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairway.core.checks.invariants import broken
+from fairway.core.cycle import plan
+from fairway.core.snapshot import Snapshot
+from fairway.core.transitions import after
+from fairway.view.objects import Objects
+from tests.builders import H100, NOW, cluster, fleet, plan_of, policy, pool, queue, told, workload
+
+EAST, WEST, NORTH = cluster("east", 8), cluster("west", 8), cluster("north", 8)
+ONLY_WEST = policy("p", ["west"])
+BOTH = policy("p", ["east", "west"])
+CLOSED = cluster("east", 8, hold="Hold")
+
+
+def service(replicas: int, running: str | dict[str, int], **spec: Any) -> dict[str, Any]:
+    spec = {"policy": "p", **spec}
+    return workload("s", "q", mode="Divided", replicas=replicas, running=running, **spec)
+
+
+def at_most(count: int, **spec: Any) -> dict[str, Any]:
+    return policy("p", division={"type": "DynamicWeight", "perClusterMax": count}, **spec)
+
+
+CHANGED = {
+    "replicas leave a cluster that the policy no longer allows": (
+        [queue("q", 16), EAST, WEST, ONLY_WEST, service(4, {"east": 3, "west": 1})],
+        ["s leaves 3 in east, is in west:4@h100"],
+    ),
+    "they leave a cluster in no group": (
+        [queue("q", 16), EAST, WEST, policy("p", selector={"names": ["west"]}), service(2, "east")],
+        ["s leaves 2 in east, is in west:2@h100"],
+    ),
+    "they leave a cluster that the queue no longer allows": (
+        [queue("q", 16, clusters={"names": ["west"]}), EAST, WEST, service(2, "east", policy="")],
+        ["s leaves 2 in east, is in west:2@h100"],
+    ),
+    "they stay where the policy says so": (
+        [queue("q", 16), EAST, WEST, policy("p", ["west"], whenNoLongerAllowed="Stay"),
+         service(2, "east")],
+        [],
+    ),
+    "where they stay, more come to allowed clusters only": (
+        [queue("q", 16), EAST, WEST, policy("p", ["west"], whenNoLongerAllowed="Stay"),
+         service(3, {"east": 2})],
+        ["s starts in east:2@h100 + west:1@h100"],
+    ),
+    "they stay if no cluster is allowed at all": (
+        [queue("q", 16), EAST, WEST, policy("p", ["south"]), service(2, "east")],
+        [],
+    ),
+    "a cluster that is only closed or tainted is not left": (
+        [queue("q", 16), CLOSED, WEST, BOTH, service(2, "east")],
+        [],
+    ),
+    "what finds no room waits, and keeps running within the budget": (
+        [queue("q", 16), EAST, cluster("west", 1), ONLY_WEST, service(3, "east")],
+        ["s leaves 3 in east, is in west:1@h100",
+         "s waits: NotSelected, DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "without quota for both they start when others have stopped": (
+        [queue("q", 2), EAST, WEST, ONLY_WEST, service(2, "east")],
+        ["s leaves 2 in east, is in ",
+         "s waits: NotSelected, QuotaExceeded, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "new places may be provisioned": (
+        [queue("q", 16), EAST, cluster("west", 1, pools=[pool("p", 8, stock=1)]), ONLY_WEST,
+         workload("x", "q", running="west"), service(2, "east")],
+        ["s gets 1 of west/p", "s leaves 2 in east, is in west:2@h100"],
+    ),
+    "a gang stays until it ends": (
+        [queue("q", 16), EAST, WEST, ONLY_WEST,
+         workload("g", "q", count=2, running="east", policy="p")],
+        [],
+    ),
+    "copies leave clusters that are no longer allowed": (
+        [queue("q", 16), EAST, WEST, policy("p", ["west"], division={"type": "Duplicated"}),
+         service(2, {"east": 2, "west": 2})],
+        ["s leaves 2 in east, is in west:2@h100"],
+    ),
+    "scale-in takes from clusters that can no longer be used first": (
+        [queue("q", 16), CLOSED, WEST, NORTH, policy("p", ["east", "west", "north"]),
+         service(4, {"east": 2, "north": 2, "west": 2})],
+        ["s starts in north:2@h100 + west:2@h100"],
+    ),
+    "scale-in takes from clusters that are no longer allowed, before the others leave": (
+        [queue("q", 16), EAST, WEST, ONLY_WEST, service(3, {"east": 2, "west": 2})],
+        ["s starts in east:1@h100 + west:2@h100"],
+    ),
+    "a lowered limit of a cluster is worked off": (
+        [queue("q", 16), EAST, WEST, at_most(2), service(4, {"east": 4})],
+        ["s leaves 2 in east, is in east:2@h100 + west:2@h100"],
+    ),
+    "a lowered limit of a group is worked off": (
+        [queue("q", 16), EAST, WEST, policy("p", groups=[
+            {"name": "a", "selector": {"names": ["east"]}, "replicasMax": 1},
+            {"name": "b", "selector": {"names": ["west"]}}]), service(4, {"east": 3, "west": 1})],
+        ["s leaves 2 in east, is in east:1@h100 + west:3@h100"],
+    ),
+    "a lowered limit never places more than asked": (
+        [queue("q", 16), EAST, WEST, at_most(2, whenNoLongerAllowed="Stay"),
+         service(5, {"east": 4})],
+        ["s starts in east:4@h100 + west:1@h100"],
+    ),
+    "scale-in stops no more than asked, whatever the limit": (
+        [queue("q", 16), EAST, WEST, at_most(1), service(5, {"east": 6})],
+        ["s starts in east:5@h100"],
+    ),
+    "an open breaker of moves keeps all where they are": (
+        [{**fleet(breakers={"movesPerHour": 1}), "status": {"breakers": [
+            {"name": "Moves", "pastHour": "1", "openSince": "2026-11-15T07:59:00Z"}]}},
+         queue("q", 16), EAST, WEST, ONLY_WEST, service(2, "east")],
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "want"), CHANGED.values(), ids=list(CHANGED))
+def test_a_changed_policy_reaches_what_runs(objects: list[dict[str, Any]], want: list[str]) -> None:
+    assert told(plan_of(*objects)) == want
+
+
+@pytest.mark.parametrize(("objects", "want"), CHANGED.values(), ids=list(CHANGED))
+def test_no_rule_is_broken_and_the_next_plan_does_not_go_back(
+    objects: list[dict[str, Any]], want: list[str]
+) -> None:
+    facts = Objects.of([H100, *objects]).facts(NOW)
+    made, _ = plan(Snapshot(facts))
+    assert broken(facts, made) == []
+    for _ in range(4):
+        facts = after(facts, made)
+        made, _ = plan(Snapshot(facts))
+    assert made.steps == (), "it comes to rest"
