@@ -232,6 +232,7 @@ def _step(step: Admit | Preempt | Provision | Move) -> str:
             after = ", ".join(item.removeprefix("team/") for item in step.waits_for)
             left = ", ".join(f"{why.count} in {why.cluster}" for why in step.reasons)
             verb = f"leaves {left}, is" if step.leaving else "starts"
+            verb = "is rebalanced" if step.is_rebalanced else verb
             return f"{name} {verb}{form} in {places}" + (f" after {after}" if after else "")
         case Preempt():
             return f"{name} yields to {step.for_.removeprefix('team/')}"

@@ -276,6 +276,13 @@ class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     return_home: Annotated[ReturnHome, doc("How replicas return to an earlier group.")] = (
         ReturnHome()
     )
+    rebalance_at: Annotated[
+        datetime | None,
+        doc(
+            "Time at which the services of this policy are divided afresh, once each; a later "
+            "time does so again."
+        ),
+    ] = None
     when_no_longer_allowed: Annotated[
         Literal["Leave", "Stay"],
         doc(

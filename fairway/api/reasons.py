@@ -65,6 +65,7 @@ class Code(StrEnum):
     PREEMPTED_WHILE_BORROWING = "PreemptedWhileBorrowing"
     RETURNS_HOME = "ReturnsHome"
     NO_LONGER_ALLOWED = "NoLongerAllowed"
+    REBALANCED = "Rebalanced"
     # Ends of attempts; those by fault of place or program are causes of their own.
     CANCELLED = "Cancelled"
     DELETED = "Deleted"
@@ -308,6 +309,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.NO_LONGER_ALLOWED: lambda r: (
         f"its policy no longer allows {_plural(str(r.count), 'replica')} in {r.cluster}"
     ),
+    Code.REBALANCED: lambda r: "it is divided afresh, as requested",
     Code.CANCELLED: lambda r: "it was cancelled",
     Code.DELETED: lambda r: "it was deleted",
     Code.DRAINED: lambda r: "it was held while it ran",

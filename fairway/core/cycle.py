@@ -180,6 +180,8 @@ class _Line:
 
     def _set_aside_with(self, workload: Workload) -> Sequence[Reason] | None:
         likeness = workload.likeness
+        if self.cursor.only is not None and likeness.value == workload.key:
+            return None  # it is like no other, and woken: it may ask for something else by now
         reasons = self.set_aside.get(likeness)
         if reasons is None and self.planning.reservations:
             reasons = self.set_aside.get((likeness, workload.limit_seconds))

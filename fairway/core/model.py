@@ -247,6 +247,8 @@ class Workload(_Remembers):
     saves_when_asked: bool = False
     held: Held | None = None
     releasing: tuple[Placed, ...] = ()  # being stopped; charged until confirmed gone
+    rebalance_at: float = 0.0  # when a fresh division is requested
+    rebalanced_at: float = 0.0  # when the last such request was fulfilled
     reservation: tuple[str, tuple[str, ...]] | None = None  # (cluster, flavors)
     data: tuple[str, ...] = ()  # data it reads, for scores
     runs_in: str = ""  # a cluster that runs pods of it although it has no claim
@@ -446,6 +448,7 @@ class Policy:
     scores: tuple[Score, ...] = ()  # complete: Additive is resolved
     move_margin: int = 20
     return_home: ReturnHome = ReturnHome()
+    rebalance_at: float = 0.0  # when a fresh division of its services is requested
     moves_services: bool = True  # out of clusters that it no longer allows, and down to its limits
     number_of_clusters: int | None = None
     chosen: tuple[str, ...] = ()  # the last choice, of a policy without a workload

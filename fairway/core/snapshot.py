@@ -422,6 +422,8 @@ def wants_more(workload: Workload, policy: Policy, queue: Queue | None = None) -
             return True  # how much its replicas count depends on their flavors
         if sum(placement.replicas for placement in workload.held.placed) != workload.replicas:
             return True
+        if max(workload.rebalance_at, policy.rebalance_at) > workload.rebalanced_at:
+            return True
         return policy.moves_services and is_misplaced(workload.held.placed, policy, queue)
     if workload.mode == "Independent":
         running = sum(count_of(placement.tasks) for placement in workload.held.placed)

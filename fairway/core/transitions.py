@@ -140,7 +140,8 @@ def _admit(workload: Workload, step: Admit, now: float) -> Workload:
         decided_at=before.decided_at if before else now,
         started_at=before.started_at if before else now,
     )
-    return replace(workload, held=held, tasks=tasks)
+    rebalanced_at = now if step.is_rebalanced else workload.rebalanced_at
+    return replace(workload, held=held, tasks=tasks, rebalanced_at=rebalanced_at)
 
 
 def _move(workload: Workload, step: Move, now: float) -> Workload:
@@ -158,7 +159,9 @@ def _move(workload: Workload, step: Move, now: float) -> Workload:
     placed[step.placed.cluster] = step.placed
     ordered = tuple(placed[name] for name in sorted(placed))
     # A move counts as a decision, so the next one is not due before its time.
-    return replace(workload, held=replace(workload.held, placed=ordered, decided_at=now))
+    held = replace(workload.held, placed=ordered, decided_at=now)
+    rebalanced_at = now if step.is_rebalanced else workload.rebalanced_at
+    return replace(workload, held=held, rebalanced_at=rebalanced_at)
 
 
 def _source(held: Held, step: Move) -> Placed:

@@ -128,6 +128,8 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
             _leaving_part(placement, status.claim, given, defaults.fleet)
             for placement in status.releasing
         ),
+        rebalance_at=_seconds(spec.rebalance_at),
+        rebalanced_at=_seconds(status.rebalanced_at),
         reservation=(status.reservation.cluster, status.reservation.flavors)
         if status.reservation
         else None,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairway.api.meta import Condition
-from fairway.clock import VirtualClock
+from fairway.clock import VirtualClock, timestamp
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_moves_run import (
@@ -108,3 +108,48 @@ async def test_a_policy_that_allows_nothing_stops_nothing(fleet: Fleet) -> None:
     await apply(fleet, allowing("nowhere"))
     assert await watch(fleet, 120) == (4, 4, "home (4)")
     assert await allowance(fleet) is not None
+
+
+async def test_scale_in_after_a_partly_placed_scale_out_is_immediate(fleet: Fleet) -> None:
+    await begin(fleet, 16, service(4))
+    await fleet.change("chat", {"spec": {"replicas": 8}})
+    await fleet.clock.advance(7)
+    await fleet.change("chat", {"spec": {"replicas": 3}})
+    await fleet.clock.advance(1)
+    assert summary_of(await fleet.workload("chat")) == "home (3)"
+
+
+EVENLY = {"division": {"type": "StaticWeight"}}
+
+
+@pytest.mark.parametrize(
+    ("quota", "expected"),
+    [
+        pytest.param(16, (4, 6, "cloud (2), home (2)"), id="with quota for both, none is missed"),
+        pytest.param(4, (3, 4, "cloud (2), home (2)"), id="without it, one by one"),
+    ],
+)
+async def test_a_request_divides_a_service_afresh_once(
+    fleet: Fleet, quota: int, expected: tuple[int, int, str]
+) -> None:
+    await begin(fleet, quota, service(4))
+    await apply(fleet, allowing("home", "cloud", **EVENLY))
+    assert await watch(fleet, 60) == (4, 4, "home (4)"), "nothing moves by itself"
+    asked_at = timestamp(fleet.clock.now())
+    await fleet.change("chat", {"spec": {"rebalanceAt": asked_at}})
+    assert await watch(fleet, 300) == expected
+    found = await fleet.workload("chat")
+    assert found.status.rebalanced_at is not None
+    assert found.status.releasing == ()
+    await fleet.change("chat", {"spec": {"rebalanceAt": asked_at}})
+    await fleet.clock.advance(60)
+    again = await fleet.workload("chat")
+    assert again.status.rebalanced_at == found.status.rebalanced_at
+
+
+async def test_a_policy_requests_it_for_its_services_at_a_time(fleet: Fleet) -> None:
+    await begin(fleet, 16, service(4))
+    at = timestamp(fleet.clock.now() + 60)
+    await apply(fleet, allowing("home", "cloud", rebalanceAt=at, **EVENLY))
+    assert await watch(fleet, 55) == (4, 4, "home (4)")
+    assert await watch(fleet, 100) == (4, 6, "cloud (2), home (2)")

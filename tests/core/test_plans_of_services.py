@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairway.api.reasons import Code
 from fairway.core.checks.invariants import broken
 from fairway.core.cycle import plan
 from fairway.core.snapshot import Snapshot
@@ -121,12 +122,88 @@ CHANGED = {
 }  # fmt: skip
 
 
+AT = "2026-11-15T07:59:00Z"  # a minute ago
+EVENLY = policy("p", division={"type": "StaticWeight"})
+
+
+def rebalanced(request: dict[str, Any]) -> dict[str, Any]:
+    """A service whose request was fulfilled."""
+    return {**request, "status": {**request["status"], "rebalancedAt": AT}}
+
+
+REBALANCED = {
+    "without a request replicas stay where they are": (
+        [queue("q", 16), EAST, WEST, EVENLY, service(4, "east")],
+        [],
+    ),
+    "on request they are divided afresh": (
+        [queue("q", 16), EAST, WEST, EVENLY, service(4, "east", rebalanceAt=AT)],
+        ["s moves 2 from east to west"],
+    ),
+    "a policy may request it for all its services": (
+        [queue("q", 16), EAST, WEST, policy("p", division={"type": "StaticWeight"}, rebalanceAt=AT),
+         service(4, "east")],
+        ["s moves 2 from east to west"],
+    ),
+    "once": (
+        [queue("q", 16), EAST, WEST, EVENLY, rebalanced(service(4, "east", rebalanceAt=AT))],
+        [],
+    ),
+    "not before its time": (
+        [queue("q", 16), EAST, WEST, EVENLY,
+         service(4, "east", rebalanceAt="2026-11-15T08:01:00Z")],
+        [],
+    ),
+    "a request for what is divided well is fulfilled without a move": (
+        [queue("q", 16), EAST, WEST, EVENLY,
+         service(4, {"east": 2, "west": 2}, rebalanceAt=AT)],
+        ["s is rebalanced in east:2@h100 + west:2@h100"],
+    ),
+    "without quota for both one stops first": (
+        [queue("q", 4), EAST, WEST, EVENLY, service(4, "east", rebalanceAt=AT)],
+        ["s stops 1 in east, then moves to west"],
+    ),
+    "with quota for some, these move first": (
+        [queue("q", 5), EAST, WEST, EVENLY, service(4, "east", rebalanceAt=AT)],
+        ["s moves 1 from east to west"],
+    ),
+    "without quota and without a budget nothing moves, and the request is over": (
+        [queue("q", 4), EAST, WEST, EVENLY,
+         service(4, "east", rebalanceAt=AT, disruption={"maxUnavailable": 0})],
+        ["s is rebalanced in east:4@h100"],
+    ),
+    "groups are filled in order": (
+        [queue("q", 16), cluster("east", 1), WEST, policy("p", ["east"], ["west"]),
+         service(3, "west", rebalanceAt=AT)],
+        ["s moves 1 from west to east"],
+    ),
+    "few clusters are used where replicas are kept together": (
+        [queue("q", 16), EAST, WEST, NORTH, policy("p"),
+         service(6, {"east": 2, "north": 2, "west": 2}, rebalanceAt=AT)],
+        ["s moves 2 from north to east", "s moves 2 from west to east"],
+    ),
+    "missing replicas come first": (
+        [queue("q", 16), EAST, WEST, EVENLY, service(4, {"east": 2}, rebalanceAt=AT)],
+        ["s starts in east:2@h100 + west:2@h100"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "want"), REBALANCED.values(), ids=list(REBALANCED))
+def test_a_service_is_divided_afresh(objects: list[dict[str, Any]], want: list[str]) -> None:
+    assert told(plan_of(*objects)) == want
+
+
 @pytest.mark.parametrize(("objects", "want"), CHANGED.values(), ids=list(CHANGED))
 def test_a_changed_policy_reaches_what_runs(objects: list[dict[str, Any]], want: list[str]) -> None:
     assert told(plan_of(*objects)) == want
 
 
-@pytest.mark.parametrize(("objects", "want"), CHANGED.values(), ids=list(CHANGED))
+@pytest.mark.parametrize(
+    ("objects", "want"),
+    [*CHANGED.values(), *REBALANCED.values()],
+    ids=[*CHANGED, *REBALANCED],
+)
 def test_no_rule_is_broken_and_the_next_plan_does_not_go_back(
     objects: list[dict[str, Any]], want: list[str]
 ) -> None:
@@ -137,3 +214,10 @@ def test_no_rule_is_broken_and_the_next_plan_does_not_go_back(
         facts = after(facts, made)
         made, _ = plan(Snapshot(facts))
     assert made.steps == (), "it comes to rest"
+
+
+def test_a_move_says_that_it_was_requested() -> None:
+    objects, _ = REBALANCED["on request they are divided afresh"]
+    (step,) = plan_of(*objects).steps
+    assert [reason.code for reason in step.reasons] == [Code.REBALANCED]
+    assert step.render()["rebalanced"] is True

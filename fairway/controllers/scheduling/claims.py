@@ -120,6 +120,7 @@ def take_claim(
         releasing=(*status.releasing, *left),
         replicas=sum(placement.replicas or 0 for placement in placements),
         requeue=replace(status.requeue, not_before=None) if status.requeue else None,
+        rebalanced_at=batch.moment if step.is_rebalanced else status.rebalanced_at,
     )
 
 
@@ -215,6 +216,7 @@ def move(workload: Workload, step: plan.Move, batch: Batch) -> WorkloadStatus:
                 for placement in _taken_away(claim.placements, placements)
             ),
         ),
+        rebalanced_at=batch.moment if step.is_rebalanced else status.rebalanced_at,
     )
 
 

@@ -27,6 +27,7 @@ from fairway.core.modes.allocation import evict, provision
 from fairway.core.modes.division import divide
 from fairway.core.modes.ladder import LadderStep, borrow_passes, climb, forms_due
 from fairway.core.modes.outcome import Outcome
+from fairway.core.modes.rebalance import rebalance
 from fairway.core.modes.restraint import are_of_others, victims_to_grow
 from fairway.core.modes.service_state import (
     Service,
@@ -74,6 +75,8 @@ def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool 
         outcome.reasons.append(Reason(code=Code.PARTLY_PLACED, count=service.waiting))
     else:
         outcome.reasons.clear()
+    if service.counts == before:
+        outcome.steps.extend(rebalance(service))
     return outcome
 
 
