@@ -18,8 +18,8 @@ from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fairway.core.clusters.domain_sets import Option
 from fairway.core.clusters.spread import (
-    Option,
     Picked,
     Tally,
     Unmet,
