@@ -189,6 +189,124 @@ REBALANCED = {
 }  # fmt: skip
 
 
+def spread(*rules: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return policy("p", spread=list(rules), **spec)
+
+
+def fresh(replicas: int, **spec: Any) -> dict[str, Any]:
+    spec = {"policy": "p", **spec}
+    return workload("s", "q", mode="Divided", replicas=replicas, **spec)
+
+
+RECLAIM = {"preemption": {"reclaim": "Any"}}
+# Queue q owns everything, and another queue has borrowed what `full` says.
+TREE = [queue("root"), queue("q", 64, parent="root", **RECLAIM), queue("b", 0, parent="root")]
+TWO = {"by": "Cluster", "least": 2}
+EVEN = {"by": "Cluster", "skew": 1}
+
+
+def full(where: str, *names: str) -> list[dict[str, Any]]:
+    """Workloads of one GPU each that fill a cluster and may be reclaimed from."""
+    return [workload(name, "b", running=where) for name in names]
+
+
+NEW = [pool("n", 1, stock=8)]
+A100 = {**H100, "metadata": {"name": "a100"}, "spec": {"nodeLabels": {"accelerator": "a100"}}}
+BOTH_KINDS = queue("q", quotas={"h100": 16, "a100": 16})
+
+SPREAD = {
+    "given weights hold over clusters of different flavors": (
+        [A100, BOTH_KINDS, EAST, cluster("west", 8, model="a100"), EVENLY, fresh(4)],
+        ["s starts in east:2@h100 + west:2@a100"],
+    ),
+    "a difference of at most one holds over clusters of different flavors": (
+        [A100, BOTH_KINDS, EAST, cluster("west", 8, model="a100"), spread(EVEN), fresh(5)],
+        ["s starts in east:3@h100 + west:2@a100"],
+    ),
+    "two clusters at least, of different flavors": (
+        [A100, BOTH_KINDS, EAST, cluster("west", 8, model="a100"), spread(TWO), fresh(4)],
+        ["s starts in east:3@h100 + west:1@a100"],
+    ),
+    "two clusters at least, of different groups": (
+        [queue("q", 16), EAST, WEST, policy("p", ["east"], ["west"], spread=[TWO]), fresh(4)],
+        ["s starts in east:3@h100 + west:1@h100"],
+    ),
+    "given weights hold for victims": (
+        [*TREE, cluster("east", 2), cluster("west", 2), EVENLY,
+         *full("east", "e1", "e2"), *full("west", "w1", "w2"), fresh(2)],
+        ["e1 yields to s", "w1 yields to s", "s starts in east:1@h100 + west:1@h100 after e1, w1"],
+    ),
+    "a difference of at most one holds for victims": (
+        [*TREE, cluster("east", 3), cluster("west", 1), spread(EVEN),
+         *full("east", "e1", "e2", "e3"), *full("west", "w1"), fresh(4)],
+        ["e1 yields to s", "w1 yields to s", "e2 yields to s",
+         "s starts in east:2@h100 + west:1@h100 after e1, w1, e2",
+         "s waits: DoesNotFit, SpreadUnmet, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "given weights hold for new nodes": (
+        [queue("q", 16), cluster("east", 1, pools=NEW), cluster("west", 1, pools=NEW), EVENLY,
+         workload("x", "q", running="east"), workload("y", "q", running="west"), fresh(4)],
+        ["s gets 2 of east/n", "s gets 2 of west/n", "s starts in east:2@h100 + west:2@h100"],
+    ),
+    "a difference of at most one holds for new nodes": (
+        [queue("q", 16), cluster("east", 1, pools=NEW),
+         cluster("west", 1, pools=[pool("n", 1, stock=1)]), spread(EVEN),
+         workload("x", "q", running="east"), workload("y", "q", running="west"), fresh(4)],
+        ["s gets 2 of east/n", "s gets 1 of west/n", "s starts in east:2@h100 + west:1@h100",
+         "s waits: DoesNotFit, NoVictims, SpreadUnmet, PartlyPlaced"],
+    ),
+    "two clusters at least: what is idle here, and a victim there": (
+        [*TREE, EAST, cluster("west", 1), spread(TWO), *full("west", "w1"), fresh(4)],
+        ["w1 yields to s", "s starts in east:3@h100 + west:1@h100 after w1"],
+    ),
+    "two clusters at least: what is idle here, and a new node there": (
+        [queue("q", 16), EAST, cluster("west", 1, pools=NEW), spread(TWO),
+         workload("y", "q", running="west"), fresh(4)],
+        ["s gets 1 of west/n", "s starts in east:3@h100 + west:1@h100"],
+    ),
+    "nobody yields to a rule that is only preferred": (
+        [*TREE, EAST, cluster("west", 1), spread({**TWO, "whenUnsatisfiable": "Prefer"}),
+         *full("west", "w1"), fresh(4)],
+        ["s starts in east:4@h100"],
+    ),
+    "a rule that cannot hold is the reason given, and nothing starts": (
+        [queue("q", 16), EAST, policy("p", ["east"], spread=[TWO]), fresh(4)],
+        ["s waits: SpreadUnmet, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "a rule that holds replicas back is the reason given": (
+        [queue("q", 16), EAST, cluster("west", 1), spread(EVEN), fresh(5)],
+        ["s starts in east:2@h100 + west:1@h100",
+         "s waits: DoesNotFit, SpreadUnmet, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "copies in two clusters at least, of different flavors": (
+        [A100, BOTH_KINDS, EAST, cluster("west", 8, model="a100"),
+         spread(TWO, division={"type": "Duplicated"}), fresh(3)],
+        ["s starts in east:3@h100 + west:3@a100"],
+    ),
+    "copies in two clusters at least: not whole, if quota does not allow more": (
+        [queue("q", 4), EAST, WEST, spread(TWO, division={"type": "Duplicated"}), fresh(3)],
+        ["s starts in east:3@h100 + west:1@h100",
+         "s waits: QuotaExceeded, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "copies in two clusters at least: a victim there": (
+        [*TREE, EAST, cluster("west", 1), spread(TWO, division={"type": "Duplicated"}),
+         *full("west", "w1"), fresh(1)],
+        ["w1 yields to s", "s starts in east:1@h100 + west:1@h100 after w1"],
+    ),
+    "no copy at all where there cannot be two": (
+        [queue("q", 16), EAST, spread(TWO, division={"type": "Duplicated"}), fresh(2)],
+        ["s waits: SpreadUnmet, NoVictims, NoPool, PartlyPlaced"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "want"), SPREAD.values(), ids=list(SPREAD))
+def test_rules_of_division_hold_on_every_rung_and_over_all_clusters(
+    objects: list[dict[str, Any]], want: list[str]
+) -> None:
+    assert told(plan_of(*objects)) == want
+
+
 @pytest.mark.parametrize(("objects", "want"), REBALANCED.values(), ids=list(REBALANCED))
 def test_a_service_is_divided_afresh(objects: list[dict[str, Any]], want: list[str]) -> None:
     assert told(plan_of(*objects)) == want
@@ -201,8 +319,8 @@ def test_a_changed_policy_reaches_what_runs(objects: list[dict[str, Any]], want:
 
 @pytest.mark.parametrize(
     ("objects", "want"),
-    [*CHANGED.values(), *REBALANCED.values()],
-    ids=[*CHANGED, *REBALANCED],
+    [*CHANGED.values(), *REBALANCED.values(), *SPREAD.values()],
+    ids=[*CHANGED, *REBALANCED, *SPREAD],
 )
 def test_no_rule_is_broken_and_the_next_plan_does_not_go_back(
     objects: list[dict[str, Any]], want: list[str]

@@ -295,7 +295,9 @@ class DivisionTally:
             for place in sorted(self.places, key=lambda target: target.assigned == 0)
             if self.room(place) >= max(self.policy.division.cluster_min, 1)
         ]
-        selection = select(options, self.rules, len(options) if replicas > 0 else 0)
+        # A rule that asks for more domains than there are clusters with room is not met.
+        count = max((len(options), *(rule.least for rule in self.rules))) if replicas > 0 else 0
+        selection = select(options, self.rules, count)
         if selection.unmet:
             kept = {place.cluster: place.assigned for place in self.places if place.assigned}
             return Shares(counts=dict(sorted(kept.items())), unmet=selection.unmet)

@@ -49,6 +49,14 @@ class Service:
         return self.policy.division.counts_speed and not self.is_copied
 
     @property
+    def is_bound(self) -> bool:
+        """Whether clusters must be divided together: by given weights, or by rules of spread."""
+        division = self.policy.division
+        return not self.counts_speed and (
+            bool(self.policy.spread) or division.type == "StaticWeight"
+        )
+
+    @property
     def waiting(self) -> int:
         """Replicas that are not placed; of copies, those missing in clusters that have one."""
         if self.counts_speed:
@@ -156,10 +164,11 @@ class Service:
         assert isinstance(packed, pack.Packed), "what was counted fits"
         self.keep(cluster, count, option, (packed, packed))
 
-    def top_up(self, cluster: str, option: Assignment) -> None:
+    def top_up(self, cluster: str, option: Assignment, *, most: int) -> None:
         """Takes the rest of what victims freed in a cluster: it may be more than a replica."""
         wanted = max(0, min(self.shortage(option), self.quota_for(option)))
-        more = min(self.allowed_in(cluster, wanted), self.room_for(cluster, option))
+        allowed = self.allowed_in(cluster, min(wanted, most))
+        more = min(allowed, self.room_for(cluster, option))
         if more > 0:
             self.add(cluster, more, option)
 
