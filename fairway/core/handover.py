@@ -230,6 +230,17 @@ class Leaving:
         self._total: Charges = {}  # of all victims
         self._awaited: dict[str, None] = {}  # by the current workload, in order
 
+    def copy(self) -> Leaving:
+        twin = Leaving(self._snapshot)
+        twin._nodes = {
+            cluster: {position: list(keys) for position, keys in nodes.items()}
+            for cluster, nodes in self._nodes.items()
+        }
+        twin._quota = dict(self._quota)
+        twin._total = {queue: dict(charges) for queue, charges in self._total.items()}
+        twin._awaited = dict(self._awaited)
+        return twin
+
     def turn_to(self, workload: Workload) -> None:
         """Makes a workload the current one; it still waits for its earlier victims."""
         self._awaited = dict.fromkeys(self._still_here(workload))

@@ -49,15 +49,18 @@ def pick(
     *,
     active: Sequence[int],
     opening: int = 1,
+    asked: int = 0,
 ) -> Picked | Unmet:
     """Which options may be used so that `least` and `most` of the active rules can hold.
+
+    `least` holds for all seats that are asked for, also if only some of them are wanted now.
 
     Options with seats are always allowed. Of the others, a set with room for as much of `wanted` as
     possible is taken; among such sets, the one with the first options in the order given.
     """
     used = [option for option in options if option.seats]
     unused = [option for option in options if not option.seats and option.room >= max(opening, 1)]
-    total = wanted + sum(option.seats for option in options)
+    total = max(asked, wanted + sum(option.seats for option in options))
     bounds: list[Bounds] = []
     for position in active:
         rule = rules[position]

@@ -76,10 +76,18 @@ def static_weights(division: Division, clusters: Iterable[str]) -> dict[str, int
 
 
 def divide(
-    replicas: int, places: Sequence[DivisionTarget], policy: Policy, *, is_fresh: bool = False
+    replicas: int,
+    places: Sequence[DivisionTarget],
+    policy: Policy,
+    *,
+    is_fresh: bool = False,
+    asked: int = 0,
 ) -> Shares:
-    """Divides replicas over clusters by the policy's groups, division and rules of spread."""
-    board = DivisionTally(places, policy)
+    """Divides replicas over clusters by the policy's groups, division and rules of spread.
+
+    `asked` is how many there are to be in the end, if only some are divided now.
+    """
+    board = DivisionTally(places, policy, asked)
     if policy.division.type == "Duplicated":
         return board.duplicate(replicas)
     if not is_fresh:
@@ -91,7 +99,8 @@ def divide(
 class DivisionTally:
     """The counts while a division is computed."""
 
-    def __init__(self, places: Sequence[DivisionTarget], policy: Policy) -> None:
+    def __init__(self, places: Sequence[DivisionTarget], policy: Policy, asked: int = 0) -> None:
+        self.asked = asked
         order = {group.name: index for index, group in enumerate(policy.groups)}
         self.policy = policy
         self.rules = policy.spread
@@ -263,14 +272,22 @@ class DivisionTally:
             left = wanted - (self.total() - sum(begin.values()))
             if left <= 0:
                 break
-            picked = pick(self.options(only), self.rules, left, active=active, opening=opening)
+            picked = pick(
+                self.options(only),
+                self.rules,
+                left,
+                active=active,
+                opening=opening,
+                asked=self.asked,
+            )
             if isinstance(picked, Unmet):
                 unmet = picked.rules
                 continue
             before = dict(self.counts)
             grower.fill(picked, left, active)
             # Limits of groups, which `pick` does not know, may have left too few domains.
-            unmet = self._too_few(active, (wanted + sum(begin.values())) // opening)
+            total = max(self.asked, wanted + sum(begin.values()))
+            unmet = self._too_few(active, total // opening)
             if unmet:
                 self.counts = before
         return unmet

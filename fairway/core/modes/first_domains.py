@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
-from fairway.core.clusters.candidates import Names, ladder
+from fairway.core.clusters.candidates import RUNGS, Names, ladder
 from fairway.core.clusters.domain_sets import Option
-from fairway.core.clusters.spread import Picked, pick
+from fairway.core.clusters.spread import Picked, Tally, pick
 from fairway.core.model import Spread
 from fairway.core.modes.division import DivisionTally
 from fairway.core.modes.ladder import LadderStep
@@ -28,6 +28,9 @@ from fairway.core.quota.flavors import Assignment
 
 if TYPE_CHECKING:
     from fairway.core.modes.service_growth import Growth
+
+
+_IDLE: tuple[Rung, ...] = ("Idle",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +47,54 @@ def open_first_domains(growth: Growth, outcome: Outcome) -> None:
     """Places the fewest replicas in domains that rules need and no single step can open."""
     service = growth.service
     rules = service.policy.spread
-    required = [at for at, rule in enumerate(rules) if not rule.is_preferred]
+    required = tuple(at for at, rule in enumerate(rules) if not rule.is_preferred)
     if _wanted(service) <= 0 or all(_is_met(service, rule, at) for at, rule in enumerate(rules)):
         return
-    chances = _chances(growth, ("Idle",))
-    picked = _pick(service, chances, range(len(rules))) or _pick(service, chances, required)
-    if picked is None:
-        chances = _chances(growth, ("Idle", "Preempt", "Provision"))
-        picked = _pick(service, chances, required)
-    if picked is None:
-        outcome.reasons.append(spread_reason([rules[at] for at in required]))
-        return
-    if _is_for_one_step(service, picked, chances):
-        return
-    for option in picked.cover:
-        _open(growth, option.name, chances[option.name], outcome)
+    for rungs, active in (
+        (_IDLE, tuple(range(len(rules)))),
+        (_IDLE, required),
+        (RUNGS, required),
+    ):
+        chances = _chances(growth, rungs)
+        picked = _pick(service, chances, active)
+        if picked is None:
+            continue
+        if _is_for_one_step(service, picked, chances):
+            return
+        cover = [(option.name, chances[option.name]) for option in picked.cover]
+        if _can_open(growth, cover, required):
+            for name, chance in cover:
+                _open(growth, name, chance, outcome)
+            return
+    outcome.reasons.append(spread_reason([rules[at] for at in required]))
+
+
+def _can_open(
+    growth: Growth, cover: Sequence[tuple[str, _Chance]], required: Sequence[int]
+) -> bool:
+    """Whether all these can be opened one after the other: they may need the same quota."""
+    service = growth.service
+    with growth.planning.rehearsal():
+        twin = replace(growth, service=service.copy())
+        outcome = Outcome()
+        for name, chance in cover:
+            _open(twin, name, chance, outcome)
+        rules = service.policy.spread
+        if not all(_is_met(twin.service, rules[at], at) for at in required):
+            return False
+        return service.is_copied or _is_even(twin.service, required)
+
+
+def _is_even(service: Service, active: Sequence[int]) -> bool:
+    """Whether the counts are as even as rules ask for."""
+    rooms = dict.fromkeys(service.candidates.allowed, 0)
+    board = DivisionTally(places(service, rooms), service.policy)
+    board.counts.update(service.counts)
+    options = board.options()
+    if any(service.policy.spread[at].most is not None for at in active):
+        options = [option for option in options if option.seats]  # others may be left out
+    tally = Tally(options, service.policy.spread, active)
+    return all(tally.is_even(option) for option in options)
 
 
 def spread_reason(rules: Sequence[Spread], group: str = "") -> Reason:
@@ -161,10 +197,11 @@ def _pick(service: Service, chances: Mapping[str, _Chance], active: Sequence[int
 
 def _is_for_one_step(service: Service, picked: Picked, chances: Mapping[str, _Chance]) -> bool:
     """Whether the first step that the ladder takes opens these domains by itself."""
-    if service.is_copied:
+    if service.is_copied or not picked.cover:
         return not picked.cover
-    first = min((chance.step for chance in chances.values()), default=0)
-    return all(
+    first = min(chance.step for chance in chances.values())
+    quota = min(service.quota_for(chances[option.name].option) for option in picked.cover)
+    return quota >= len(picked.cover) * _opening(service) and all(
         chances[option.name].step == first and chances[option.name].rung == "Idle"
         for option in picked.cover
     )

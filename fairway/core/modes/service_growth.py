@@ -10,7 +10,7 @@ Where no single step can open as many domains as `least` asks for, `first_domain
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from fairway.api.meta import Rung
@@ -105,7 +105,9 @@ class Growth:
                 return
         if not any(usable.values()):
             return
-        shares = divide(target, places(service, usable), service.policy)
+        shares = divide(
+            target, places(service, usable), service.policy, asked=service.workload.replicas
+        )
         for name in step.clusters:
             more = shares.counts.get(name, 0) - service.counts.get(name, 0)
             # Copies in all clusters together may exceed the quota, so it is checked each time.
@@ -127,8 +129,9 @@ class Growth:
                     if min(room, quota) > 0:
                         offers.setdefault(name, (option, min(room, quota)))
             usable = {name: offers[name][1] if name in offers else 0 for name in step.clusters}
+            quota = self._quota_of((option for option, _ in offers.values()), may_borrow)
             has_grown = False
-            for name, share in self._shares(usable).items():
+            for name, share in self._shares(usable, quota).items():
                 option = offers[name][0]
                 more = min(share, service.quota_for(option, may_borrow=may_borrow))
                 if more > 0:
@@ -137,13 +140,30 @@ class Growth:
             if not has_grown:
                 return
 
-    def _shares(self, usable: Mapping[str, int]) -> dict[str, int]:
-        """How many more replicas division gives to clusters that could take so many."""
+    def _quota_of(self, options: Iterable[Assignment], may_borrow: bool) -> int:
+        """How many more replicas quota allows on all of some flavors together."""
+        distinct: list[Assignment] = []
+        for option in options:
+            if option not in distinct:
+                distinct.append(option)
+        return sum(
+            max(0, self.service.quota_for(option, may_borrow=may_borrow)) for option in distinct
+        )
+
+    def _shares(self, usable: Mapping[str, int], most: int | None = None) -> dict[str, int]:
+        """How many more replicas division gives to clusters that could take so many.
+
+        All together get no more than `most`.
+        """
         service = self.service
         target = service.workload.replicas
         if not service.is_copied:
-            target = sum(service.counts.values()) - service.overhang() + max(0, service.waiting)
-        shares = divide(target, places(service, usable), service.policy).counts
+            wanted = max(0, service.waiting)
+            wanted = wanted if most is None else min(wanted, most)
+            target = sum(service.counts.values()) - service.overhang() + wanted
+        shares = divide(
+            target, places(service, usable), service.policy, asked=service.workload.replicas
+        ).counts
         more = {name: shares.get(name, 0) - service.counts.get(name, 0) for name in usable}
         return {name: min(count, usable[name]) for name, count in more.items() if count > 0}
 
@@ -300,7 +320,8 @@ class Growth:
         """Provisions nodes where division puts replicas, of clusters that offer nodes."""
         service = self.service
         usable = {name: offers[name][0] if name in offers else 0 for name in step.clusters}
-        shares = self._shares(usable) if service.is_bound else usable
+        quota = self._quota_of((option for _, option in offers.values()), may_borrow)
+        shares = self._shares(usable, quota) if service.is_bound else usable
         for name in step.clusters:
             if service.waiting <= 0 or not shares.get(name):
                 continue

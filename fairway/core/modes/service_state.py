@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairway.api.meta import Rung
 from fairway.core.clusters.candidates import Candidates
@@ -37,6 +37,12 @@ class Service:
     pods: dict[str, tuple[PlacedPods, ...]] = field(default_factory=dict)  # by cluster
     rung: Rung = "Idle"  # the last that gave something; Preempt stays
     scores: Mapping[str, int] = field(default_factory=dict)  # by cluster; empty if all are equal
+
+    def copy(self) -> Service:
+        """The same state, to try what follows from it."""
+        twin = replace(self, counts=dict(self.counts), options=dict(self.options))
+        twin.pods = dict(self.pods)
+        return twin
 
     @property
     def is_copied(self) -> bool:
@@ -146,7 +152,8 @@ class Service:
         """How many of `most` more replicas the rules of division allow in a cluster."""
         has = self.counts.get(cluster, 0)
         total = self.workload.replicas if self.is_copied else sum(self.counts.values()) + most
-        shares = divide(total, places(self, {cluster: most}), self.policy)
+        usable = {cluster: most}
+        shares = divide(total, places(self, usable), self.policy, asked=self.workload.replicas)
         return max(0, shares.counts.get(cluster, 0) - has)
 
     def may_open(self, cluster: str) -> bool:
