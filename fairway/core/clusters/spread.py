@@ -293,8 +293,12 @@ def fill(
         left -= step
         return True
 
-    for option in picked.cover:
-        give(option)
+    covering = list(picked.cover)
+    while covering:
+        refused = [option for option in covering if not give(option)]
+        if len(refused) == len(covering):
+            break
+        covering = refused  # what would have been uneven may be even after others
     # Sorting is stable and the options come in a total order, so ties are deterministic.
     waiting = sorted(
         (

@@ -360,10 +360,7 @@ class _Grower:
 
     def fill(self, picked: Picked, wanted: int, active: Sequence[int]) -> None:
         before = dict(self.board.counts)
-        for option in picked.cover:
-            limit = self.board.group_room(option.group)
-            target = wanted if limit is None else min(wanted, limit)
-            wanted -= self._add(Picked(allowed=(), cover=(option,)), picked, target, active)
+        wanted -= self._cover(picked, wanted, active)
         for group in self.board.groups:
             limit = self.board.group_room(group)
             target = wanted if limit is None else min(wanted, limit)
@@ -380,6 +377,24 @@ class _Grower:
             wanted -= self._add(Picked(allowed=rest, cover=()), picked, target, active)
         if self.opening > 1 and active:
             self._level(picked, before, active)
+
+    def _cover(self, picked: Picked, wanted: int, active: Sequence[int]) -> int:
+        """Opens the clusters that must be used; one that is uneven now may be even after others."""
+        added, waiting = 0, list(picked.cover)
+        while waiting:
+            refused = []
+            for option in waiting:
+                limit = self.board.group_room(option.group)
+                target = wanted - added if limit is None else min(wanted - added, limit)
+                part = Picked(allowed=(), cover=(option,))
+                more = self._add(part, picked, target, active)
+                added += more
+                if not more:
+                    refused.append(option)
+            if len(refused) == len(waiting):
+                break
+            waiting = refused
+        return added
 
     def _level(self, picked: Picked, before: Mapping[str, int], active: Sequence[int]) -> None:
         """Empties clusters that started with several replicas and left the counts uneven."""
