@@ -113,6 +113,8 @@ def failed_pools(cluster: Cluster) -> dict[str, float]:
 
 def outside(cache: Cache, workload: Workload, fleet: FleetSpec, held: set[str]) -> frozenset[str]:
     """Those of some clusters that the policy of a workload, or its queue, does not allow."""
+    if not held:
+        return frozenset()
     queues = queues_of(cache, workload, fleet)
     known = (cache.get(Cluster, name) for name in held)
     facts = {each.metadata.name: facts_of(each) for each in known if each is not None}
