@@ -198,6 +198,37 @@ def fresh(replicas: int, **spec: Any) -> dict[str, Any]:
     return workload("s", "q", mode="Divided", replicas=replicas, **spec)
 
 
+LEAVES = {"key": "x", "effect": "NoExecute", "timeAdded": "2026-11-15T07:59:30Z"}
+FOR_A_TIME = {"key": "x", "operator": "Exists", "tolerationSeconds": 60}
+
+TAINTED = {
+    "a cluster that is tolerated for a time only is a last choice": (
+        [queue("q", 16), cluster("east", 8, taints=[LEAVES]), cluster("west", 4),
+         policy("p", tolerations=[FOR_A_TIME]), workload("s", "q", mode="Divided", replicas=3,
+                                                         policy="p")],
+        ["s starts in west:3@h100"],
+    ),
+    "it is used if there is no other": (
+        [queue("q", 16), cluster("east", 8, taints=[LEAVES]),
+         policy("p", tolerations=[FOR_A_TIME]), workload("g", "q", count=3, policy="p")],
+        ["g starts in east:3@h100"],
+    ),
+    "no longer, once the time is over": (
+        [queue("q", 16),
+         cluster("east", 8, taints=[{**LEAVES, "timeAdded": "2026-11-15T07:59:00Z"}]),
+         policy("p", tolerations=[FOR_A_TIME]), workload("g", "q", count=3, policy="p")],
+        ["g waits: Tainted, NoCluster"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "want"), TAINTED.values(), ids=list(TAINTED))
+def test_a_taint_counts_from_when_it_was_added(
+    objects: list[dict[str, Any]], want: list[str]
+) -> None:
+    assert told(plan_of(*objects)) == want
+
+
 RECLAIM = {"preemption": {"reclaim": "Any"}}
 # Queue q owns everything, and another queue has borrowed what `full` says.
 TREE = [queue("root"), queue("q", 64, parent="root", **RECLAIM), queue("b", 0, parent="root")]

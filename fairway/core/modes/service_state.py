@@ -21,6 +21,7 @@ from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 
 ONE = 1_000_000_000  # speed at which a replica counts as one
+_UNWELCOME = 1_000_000  # more than all scores together: a cluster that is a last choice
 
 
 @dataclass(slots=True)
@@ -232,6 +233,7 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
     names = sorted({*service.counts, *usable})
     weights = static_weights(service.policy.division, names)
     clusters = service.planning.snapshot.facts.clusters
+    unwelcome = service.candidates.unwelcome
     return [
         DivisionTarget(
             cluster=name,
@@ -240,7 +242,7 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
             assigned=service.counts.get(name, 0),
             is_usable=name in group_of,
             weight=weights[name],
-            score=service.scores.get(name, 0),
+            score=service.scores.get(name, 0) - (_UNWELCOME if name in unwelcome else 0),
             domains=domains(clusters[name], service.policy.spread) if name in clusters else (),
         )
         for name in names
