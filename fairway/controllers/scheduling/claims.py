@@ -112,7 +112,7 @@ def take_claim(
         status,
         observed_generation=workload.metadata.generation,
         phase=status.phase if before and status.phase == "Running" else "Claimed",
-        reason="",
+        reason=step.reasons[0].code.value if step.leaving else "",
         queue=claim.queue,
         priority=batch.priorities.get(key, status.priority),
         claim=claim,
