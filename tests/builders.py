@@ -115,7 +115,7 @@ def workload(
     *,
     count: int = 1,
     gpus: int = 1,
-    running: str = "",
+    running: str | Mapping[str, int] = "",
     holds: int | None = None,
     on: str = "h100",
     since: int = 7200,
@@ -125,7 +125,8 @@ def workload(
 ) -> Plain:
     """A gang of equal pods; `running` names the cluster where it holds a claim.
 
-    A service holds as many replicas as it asks for, unless `holds` says how many.
+    A service holds as many replicas as it asks for, unless `holds` says how many, or `running` how
+    many in which cluster.
     """
     requests = {"cpu": "1", GPU: gpus}
     sets = pod_sets or [{"name": "worker", "count": count, "requests": requests}]
@@ -146,20 +147,30 @@ def workload(
 
 
 def _claimed(
-    sets: Sequence[Plain], where: str, on: str, in_queue: str, since: int, replicas: int | None
+    sets: Sequence[Plain],
+    where: str | Mapping[str, int],
+    on: str,
+    in_queue: str,
+    since: int,
+    replicas: int | None,
 ) -> Plain:
-    pods = [
+    counts = {where: replicas} if isinstance(where, str) else where
+    placements = [
         {
-            "name": set_["name"],
-            "count": set_.get("count", 1) * (replicas or 1),
-            "requests": set_["requests"],
-            "flavors": {GPU: on},
+            "cluster": cluster,
+            "podSets": [
+                {
+                    "name": set_["name"],
+                    "count": set_.get("count", 1) * (many or 1),
+                    "requests": set_["requests"],
+                    "flavors": {GPU: on},
+                }
+                for set_ in sets
+            ],
+            **({} if many is None else {"replicas": many}),
         }
-        for set_ in sets
+        for cluster, many in counts.items()
     ]
-    placement: Plain = {"cluster": where, "podSets": pods}
-    if replicas is not None:
-        placement["replicas"] = replicas
     moment = _moment(NOW - since)
     return {
         "phase": "Running",
@@ -170,7 +181,7 @@ def _claimed(
             "decidedAt": moment,
             "readyAt": moment,
             "queue": in_queue,
-            "placements": [placement],
+            "placements": placements,
         },
     }
 
@@ -236,7 +247,10 @@ def _step(step: Admit | Preempt | Provision | Move) -> str:
             places = " + ".join(_place(item) for item in step.placed)
             form = f" as {step.form}" if step.form else ""
             after = ", ".join(item.removeprefix("team/") for item in step.waits_for)
-            return f"{name} starts{form} in {places}" + (f" after {after}" if after else "")
+            left = ", ".join(f"{why.count} in {why.cluster}" for why in step.reasons)
+            verb = f"leaves {left}, is" if step.leaving else "starts"
+            verb = "is rebalanced" if step.is_rebalanced else verb
+            return f"{name} {verb}{form} in {places}" + (f" after {after}" if after else "")
         case Preempt():
             return f"{name} yields to {step.for_.removeprefix('team/')}"
         case Provision():

@@ -73,6 +73,10 @@ class Placement(Part, frozen=True, kw_only=True):
             "disruption budget allows."
         ),
     ] = "Now"
+    leaves_by: Annotated[
+        datetime | None,
+        doc("Time at which a placement that leaves within the budget stops in any case."),
+    ] = None
     gives_way_to: Annotated[
         Reference,
         doc("Cluster where replicas start once those of this released placement are gone."),

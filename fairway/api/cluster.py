@@ -519,6 +519,16 @@ class ClusterStatus(Part, frozen=True, kw_only=True):
             list_map_keys=["name"],
         ),
     ] = ()
+    taints: Annotated[
+        tuple[Taint, ...],
+        doc(
+            "NoExecute taints of the spec that do not say when they were added, with the time "
+            "at which the hub first saw them.",
+            max_items=32,
+            list_type="map",
+            list_map_keys=["key", "effect"],
+        ),
+    ] = ()
     conditions: Annotated[Conditions, doc("Latest observations of the cluster's state.")] = ()
 
 

@@ -73,6 +73,13 @@ class FleetDefaults(Part, frozen=True, kw_only=True):
         Seconds,
         doc("Seconds that a pod may be pending before it is withdrawn and placed elsewhere."),
     ] = 300
+    leave_seconds: Annotated[
+        Seconds,
+        doc(
+            "Seconds after which replicas that leave a drained or tainted cluster stop even if "
+            "their disruption budget does not allow it."
+        ),
+    ] = 600
     retry: Annotated[Retry, doc("How workloads are retried.")] = Retry()
     finished_seconds: Annotated[
         Seconds | None, doc("Seconds that finished workloads are kept; unset: forever.")

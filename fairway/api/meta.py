@@ -270,7 +270,10 @@ class Taint(Part, frozen=True, kw_only=True):
     ]
     time_added: Annotated[
         datetime | None,
-        doc("When the taint was added; tolerationSeconds counts from then."),
+        doc(
+            "When the taint was added; tolerationSeconds counts from then. The hub notes it for "
+            "NoExecute taints of clusters if it is not given."
+        ),
     ] = None
 
 

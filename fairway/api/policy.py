@@ -276,6 +276,21 @@ class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     return_home: Annotated[ReturnHome, doc("How replicas return to an earlier group.")] = (
         ReturnHome()
     )
+    rebalance_at: Annotated[
+        datetime | None,
+        doc(
+            "Time at which the services of this policy are divided afresh, once each; a later "
+            "time does so again."
+        ),
+    ] = None
+    when_no_longer_allowed: Annotated[
+        Literal["Leave", "Stay"],
+        doc(
+            "What services do in clusters that this policy or their queue no longer allows, and "
+            "with replicas beyond lowered limits. Leave: they move, as fast as their disruption "
+            "budget allows. Stay: they stay. Gangs and sweeps always stay until they end."
+        ),
+    ] = "Leave"
     number_of_clusters: Annotated[
         Count | None,
         doc(

@@ -70,6 +70,8 @@ class Code(StrEnum):
     PREEMPTED_FOR_FAIR_SHARE = "PreemptedForFairShare"
     PREEMPTED_WHILE_BORROWING = "PreemptedWhileBorrowing"
     RETURNS_HOME = "ReturnsHome"
+    NO_LONGER_ALLOWED = "NoLongerAllowed"
+    REBALANCED = "Rebalanced"
     # Ends of attempts; those by fault of place or program are causes of their own.
     CANCELLED = "Cancelled"
     DELETED = "Deleted"
@@ -374,6 +376,10 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
         f"preempted while borrowing, for {r.other} of queue {r.queue}, which has priority"
     ),
     Code.RETURNS_HOME: lambda r: f"there is room in {r.cluster} again",
+    Code.NO_LONGER_ALLOWED: lambda r: (
+        f"its policy no longer allows {_plural(str(r.count), 'replica')} in {r.cluster}"
+    ),
+    Code.REBALANCED: lambda r: "it is divided afresh, as requested",
     Code.CANCELLED: lambda r: "it was cancelled",
     Code.DELETED: lambda r: "it was deleted",
     Code.DRAINED: lambda r: "it was held while it ran",

@@ -171,6 +171,11 @@ class DataReference(Part, frozen=True, kw_only=True):
         "disruption needs mode: Divided",
         ".disruption",
     ),
+    Rule(
+        "!has(self.rebalanceAt) || self.mode == 'Divided'",
+        "rebalanceAt needs mode: Divided",
+        ".rebalanceAt",
+    ),
     Rule("!has(self.gang) || self.mode == 'Gang'", "gang needs mode: Gang", ".gang"),
     Rule(
         "has(self.tasks) == (self.mode == 'Independent')",
@@ -284,6 +289,13 @@ class WorkloadSpec(Part, frozen=True, kw_only=True):
         "None"
     )
     cancelled: Annotated[bool, doc("Whether to stop it for good.")] = False
+    rebalance_at: Annotated[
+        datetime | None,
+        doc(
+            "Time at which the replicas of a Divided workload are divided afresh, once; a later "
+            "time does so again."
+        ),
+    ] = None
     finished_seconds: Annotated[
         Seconds | None, doc("Seconds it is kept once finished; unset: as in the fleet.")
     ] = None
@@ -368,6 +380,9 @@ class WorkloadStatus(Part, frozen=True, kw_only=True):
     ] = ()
     pods: Annotated[PodCount, doc("Pods in all clusters.")] = PodCount()
     replicas: Annotated[Count, doc("Placed replicas of a Divided workload.")] = 0
+    rebalanced_at: Annotated[
+        datetime | None, doc("When it was last divided afresh on request.")
+    ] = None
     surge_replicas: Annotated[Count, doc("Extra replicas that it requests during a rollout.")] = 0
     selector: Annotated[str, doc("Label selector of its pods, as text.", max_length=1024)] = ""
     traffic: Annotated[

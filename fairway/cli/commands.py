@@ -44,6 +44,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "cancel": ("operate:cancel", "Cancel workloads for good"),
         "priority": ("operate:priority", "Change the priority of a workload"),
         "move": ("operate:move", "Move a pending workload to another queue"),
+        "rebalance": ("rebalance:rebalance", "Divide replicas of services afresh"),
         "rollout": ("rollout:rollout", "Follow, pause, approve and undo new versions of services"),
     },
     "Clusters": {

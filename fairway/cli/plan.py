@@ -161,6 +161,8 @@ def _row(step: Step) -> list[str]:
             victims = ", ".join(step.waits_for)
             are = "are" if len(step.waits_for) > 1 else "is"
             how = f"when {victims} {are} gone" if victims else step.rung
+            if step.leaving:
+                how = "; ".join(reason.render()["message"] for reason in step.reasons)
             return ["Admit", step.workload, where, pods, how]
         case Preempt():
             why = step.reasons[0].render()["message"] if step.reasons else f"for {step.for_}"

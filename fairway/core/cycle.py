@@ -189,6 +189,8 @@ class _Line:
 
     def _set_aside_with(self, workload: Workload) -> Sequence[Reason] | None:
         likeness = workload.likeness
+        if self.cursor.only is not None and likeness.value == workload.key:
+            return None  # it is like no other, and woken: it may ask for something else by now
         reasons = self.set_aside.get(likeness)
         if reasons is None and self.planning.reservations:
             reasons = self.set_aside.get((likeness, workload.limit_seconds))
@@ -256,7 +258,8 @@ def _lines(snapshot: Snapshot, only: frozenset[str] | None) -> Mapping[str, Sequ
         return snapshot.lines
     lines: dict[str, list[Workload]] = {}
     for workload in sorted((snapshot.facts.workloads[key] for key in only), key=precedence):
-        if workload.is_waiting or wants_more(workload, snapshot.policy(workload)):
+        queue = snapshot.facts.queues.get(workload.queue)
+        if workload.is_waiting or wants_more(workload, snapshot.policy(workload), queue):
             lines.setdefault(workload.queue, []).append(workload)
     return lines
 

@@ -17,6 +17,7 @@ victims: which part of its usage is new is not known.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -238,6 +239,17 @@ class Leaving:
         self._settling = self._settle()  # the charges by which it is gone
         self._current = ""
         self._awaited: dict[str, None] = {}  # by the current workload, in order
+
+    def copy(self) -> Leaving:
+        twin = copy(self)
+        twin._nodes = {
+            cluster: {position: list(keys) for position, keys in nodes.items()}
+            for cluster, nodes in self._nodes.items()
+        }
+        twin._quota = dict(self._quota)
+        twin._total = {queue: dict(charges) for queue, charges in self._total.items()}
+        twin._awaited = dict(self._awaited)
+        return twin
 
     def turn_to(self, workload: Workload) -> None:
         """Makes a workload the current one; it still waits for its earlier victims."""

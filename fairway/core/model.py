@@ -164,13 +164,6 @@ class Placed:
     is_charged: bool = True  # to quota; False: its own replacement is charged instead
 
 
-def are_alike(placement: Placed, other: Placed) -> bool:
-    """Whether two placements have the same flavors, so that one can take over the other's quota."""
-    return {pods.name: pods.flavors for pods in placement.pods} == {
-        pods.name: pods.flavors for pods in other.pods
-    }
-
-
 def usage_of(*placed: Placed) -> dict[FlavorResource, int]:
     """The total quota that placements are charged."""
     if len(placed) == 1 and len(placed[0].pods) == 1 and placed[0].is_charged:
@@ -270,6 +263,8 @@ class Workload(_Remembers):
     saves_when_asked: bool = False
     held: Held | None = None
     releasing: tuple[Placed, ...] = ()  # being stopped; charged until confirmed gone
+    rebalance_at: float = 0.0  # when a fresh division is requested
+    rebalanced_at: float = 0.0  # when the last such request was fulfilled
     reservation: tuple[str, tuple[str, ...]] | None = None  # (cluster, flavors)
     data: tuple[str, ...] = ()  # data it reads, for scores
     runs_in: str = ""  # a cluster that runs pods of it although it has no claim
@@ -491,6 +486,8 @@ class Policy:
     scores: tuple[Score, ...] = ()  # complete: Additive is resolved
     move_margin: int = 20
     return_home: ReturnHome = ReturnHome()
+    rebalance_at: float = 0.0  # when a fresh division of its services is requested
+    moves_services: bool = True  # out of clusters that it no longer allows, and down to its limits
     number_of_clusters: int | None = None
     chosen: tuple[str, ...] = ()  # the last choice, of a policy without a workload
     faults: tuple[str, ...] = ()  # fields that are not valid

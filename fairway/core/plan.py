@@ -25,6 +25,8 @@ class Admit:
     rung: Rung = "Idle"
     waits_for: tuple[str, ...] = ()  # victims that must be gone first
     scores: Mapping[str, int] | None = None  # of the clusters that were compared
+    leaving: int = 0  # replicas that leave other clusters, within the disruption budget
+    is_rebalanced: bool = False  # a request to divide it afresh is fulfilled
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
@@ -40,6 +42,10 @@ class Admit:
             rendered["waitsFor"] = list(self.waits_for)
         if self.scores:
             rendered["scores"] = dict(self.scores)
+        if self.leaving:
+            rendered["leaving"] = self.leaving
+        if self.is_rebalanced:
+            rendered["rebalanced"] = True
         return _with_reasons(rendered, self.reasons)
 
 
@@ -97,6 +103,7 @@ class Move:
     placed: Placed  # the placement in the target cluster after the move
     count: int
     stops_first: bool = False  # replicas stop before they start: no surge, or no quota for both
+    is_rebalanced: bool = False  # this fulfils a request to divide it afresh
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
@@ -109,6 +116,8 @@ class Move:
         }
         if self.stops_first:
             rendered["stopsFirst"] = True
+        if self.is_rebalanced:
+            rendered["rebalanced"] = True
         return _with_reasons(rendered, self.reasons)
 
 

@@ -6,7 +6,8 @@ which clusters a policy allows, which flavors suit a form, what a cluster offers
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -149,6 +150,19 @@ class PlanningRound:
             )
             for pod_set in form.pod_sets
         ]
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Whatever is taken inside is given back: a decision can be tried before it is made."""
+        preempted, held = set(self.preempted), len(self._holds.log)
+        claims, leaving = self.claims.copy(), self.leaving.copy()
+        try:
+            with self.ledger.trial():
+                yield
+        finally:
+            self.preempted.intersection_update(preempted)
+            self.claims, self.leaving = claims, leaving
+            self._holds.back_to(held)
 
     # Taking.
 

@@ -65,3 +65,10 @@ def is_tied(placed: Placed) -> bool:
 
 def requests_of(placed: Placed) -> dict[str, Request]:
     return {pods.name: pods.shape.requests for pods in placed.pods}
+
+
+def are_alike(placement: Placed, other: Placed) -> bool:
+    """Whether two placements have the same flavors, so that one can take over the other's quota."""
+    return {pods.name: pods.flavors for pods in placement.pods} == {
+        pods.name: pods.flavors for pods in other.pods
+    }

@@ -20,6 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from fairway.core.clusters.candidates import is_misplaced
 from fairway.core.clusters.fit_bounds import Stock
 from fairway.core.handover import Rebates
 from fairway.core.ledger import Ledger, is_same_ground
@@ -132,7 +133,8 @@ class Snapshot:
 
     def _take_in_all(self) -> None:
         for workload in self._workloads.values():
-            if workload.is_waiting or wants_more(workload, self.policy(workload)):
+            queue = self._queues.get(workload.queue)
+            if workload.is_waiting or wants_more(workload, self.policy(workload), queue):
                 self.lines.setdefault(workload.queue, []).append(workload)
             if workload.reservation:
                 self.reserving.append(workload.key)
@@ -192,6 +194,11 @@ class Snapshot:
         self.ledger.settle()
 
     def _change_rules(self, change: Change) -> None:
+        fenced = {
+            name
+            for name, queue in change.queues.items()
+            if name in self._queues and self._queues[name].fence != queue.fence
+        }
         for name, queue in change.queues.items():
             assert is_same_quota(self._queues[name], queue), "other quota takes a new snapshot"
             self._queues[name] = queue
@@ -205,10 +212,14 @@ class Snapshot:
                 policies=self.facts.policies if change.policies is None else change.policies,
                 settings=change.settings or self.facts.settings,
             )
-        if change.policies is not None:
-            # Whether a service wants more depends on how its policy divides it.
+        if change.policies is not None or fenced:
+            # Whether a service wants more depends on how its policy divides it, and on where it
+            # may be.
             services = [
-                workload for workload in self._workloads.values() if workload.mode == "Divided"
+                workload
+                for workload in self._workloads.values()
+                if workload.mode == "Divided"
+                and (change.policies is not None or workload.queue in fenced)
             ]
             for service in services:
                 self._drop(service)
@@ -245,7 +256,8 @@ class Snapshot:
 
     def _add(self, workload: Workload) -> None:
         self._workloads[workload.key] = workload
-        if workload.is_waiting or wants_more(workload, self.policy(workload)):
+        queue = self._queues.get(workload.queue)
+        if workload.is_waiting or wants_more(workload, self.policy(workload), queue):
             insort(self.lines.setdefault(workload.queue, []), workload, key=precedence)
         if workload.reservation:
             insort(self.reserving, workload.key)
@@ -429,8 +441,8 @@ def precedence(workload: Workload) -> tuple[int, float, str]:
     return (-workload.priority, workload.queued_at, workload.key)
 
 
-def wants_more(workload: Workload, policy: Policy) -> bool:
-    """Whether a workload with a claim still waits for the rest of it."""
+def wants_more(workload: Workload, policy: Policy, queue: Queue | None = None) -> bool:
+    """Whether a workload with a claim waits for the rest of it, or has to leave a part of it."""
     if workload.held is None:
         return False
     if workload.mode == "Divided":
@@ -438,7 +450,11 @@ def wants_more(workload: Workload, policy: Policy) -> bool:
             return True  # another cluster may have room for a copy by now
         if policy.division.counts_speed:
             return True  # how much its replicas count depends on their flavors
-        return sum(placement.replicas for placement in workload.held.placed) != workload.replicas
+        if sum(placement.replicas for placement in workload.held.placed) != workload.replicas:
+            return True
+        if max(workload.rebalance_at, policy.rebalance_at) > workload.rebalanced_at:
+            return True
+        return policy.moves_services and is_misplaced(workload.held.placed, policy, queue)
     if workload.mode == "Independent":
         running = sum(count_of(placement.tasks) for placement in workload.held.placed)
         if workload.concurrency and running >= workload.concurrency:

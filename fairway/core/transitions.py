@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fairway.core.model import Held, Placed, Workload, are_alike
+from fairway.core.model import Held, Placed, Workload
 from fairway.core.plan import Admit, Move, Plan, Preempt
+from fairway.core.seats import are_alike
 from fairway.core.snapshot import Facts
 
 _NO_ATTEMPT = -1  # the attempt of a claim that is not stored yet
@@ -143,7 +144,8 @@ def _admit(workload: Workload, step: Admit, now: float) -> Workload:
         decided_at=before.decided_at if before else now,
         started_at=before.started_at if before else now,
     )
-    return replace(workload, held=held, tasks=tasks)
+    rebalanced_at = now if step.is_rebalanced else workload.rebalanced_at
+    return replace(workload, held=held, tasks=tasks, rebalanced_at=rebalanced_at)
 
 
 def _move(workload: Workload, step: Move, now: float) -> Workload:
@@ -161,7 +163,9 @@ def _move(workload: Workload, step: Move, now: float) -> Workload:
     placed[step.placed.cluster] = step.placed
     ordered = tuple(placed[name] for name in sorted(placed))
     # A move counts as a decision, so the next one is not due before its time.
-    return replace(workload, held=replace(workload.held, placed=ordered, decided_at=now))
+    held = replace(workload.held, placed=ordered, decided_at=now)
+    rebalanced_at = now if step.is_rebalanced else workload.rebalanced_at
+    return replace(workload, held=held, rebalanced_at=rebalanced_at)
 
 
 def _source(held: Held, step: Move) -> Placed:

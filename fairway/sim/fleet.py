@@ -103,6 +103,30 @@ def cluster(name: str, seed: int) -> JsonObject:
     }
 
 
+def policy(**spec: Any) -> JsonObject:
+    """The policy of all services: everywhere, unless it says otherwise; taints pass by."""
+    bears = {"key": "repairs", "operator": "Exists", "tolerationSeconds": 5}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PlacementPolicy",
+        "metadata": {"name": "services", "namespace": "fairway-system"},
+        "spec": {"tolerations": [bears], **spec},
+    }
+
+
+def draw_policy(chance: random.Random) -> dict[str, Any]:
+    """What a user may change in the policy of services: where they may be, and how many there."""
+    names = sorted(FLAVOR_OF)
+    return {
+        "selector": {"names": chance.choice((names, names, names[:2], names[1:], names[:1]))},
+        "division": {
+            "type": chance.choice(("Aggregated", "DynamicWeight", "StaticWeight")),
+            "perClusterMax": chance.choice((None, None, 1, 2)),
+        },
+        "spread": chance.choice(([], [], [{"by": "Cluster", "skew": 1}])),
+    }
+
+
 @dataclass(slots=True, kw_only=True)
 class Wish:
     """A workload that a user submitted, with its later changes."""
@@ -142,6 +166,7 @@ def draw_workload(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
         spec["onClusterLost"] = lost
     if mode == "Divided":
         spec["replicas"] = wish.pods
+        spec["policy"] = "services"
     else:
         spec["runSeconds"] = {"estimate": chance.randint(2, 15)}
     if mode == "Independent":

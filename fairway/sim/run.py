@@ -34,7 +34,7 @@ from fairway.store.embedded.journal import Row
 from fairway.store.embedded.memory import MemoryJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Write
-from fairway.store.keys import CLUSTERS, DEFINITIONS, FLAVORS, FLEETS, NAMESPACES, QUEUES
+from fairway.store.keys import CLUSTERS, DEFINITIONS, FLAVORS, FLEETS, NAMESPACES, POLICIES, QUEUES
 
 STEPS_LEAST = 2_000
 FAULT_KINDS_LEAST = 5
@@ -234,6 +234,9 @@ class Simulation:
         health = codec.decode(described.raw, Fleet).spec.health
         for flavor in fleet.flavors():
             await store.create(FLAVORS, flavor, write=_WRITE)
+        policy = fleet.policy()
+        namespace = policy["metadata"]["namespace"]
+        await store.create(POLICIES, policy, namespace=namespace, write=_WRITE)
         agents = []
         for name in sorted(fleet.FLAVOR_OF):
             stored = await store.create(CLUSTERS, fleet.cluster(name, self._seed), write=_WRITE)

@@ -13,12 +13,21 @@ from contextlib import suppress
 from typing import Any
 
 from fairway.api.errors import ApiError, NotFound
+from fairway.clock import timestamp
 from fairway.sim import fleet
 from fairway.sim.fleet import NAMESPACE, Wish
 from fairway.sim.log import Log
 from fairway.sim.time import Time
 from fairway.store.interface import Patch, ResourceKey, Store, Write
-from fairway.store.keys import CLUSTERS, FLEET_POLICIES, FLEETS, JOBS, QUEUES, WORKLOADS
+from fairway.store.keys import (
+    CLUSTERS,
+    FLEET_POLICIES,
+    FLEETS,
+    JOBS,
+    POLICIES,
+    QUEUES,
+    WORKLOADS,
+)
 
 _WRITE = Write(user="ada", manager="ada")
 _SERVICES_MOST = 3
@@ -54,6 +63,10 @@ class Users:
             self._change_quota: 3,
             self._put_fleet_policy: 3,
             self._drop_fleet_policy: 2,
+            self._taint_cluster: 1,
+            self._untaint_cluster: 3,
+            self._change_policy: 2,
+            self._rebalance: 1,
         }
         while True:
             await self._time.sleep(self._chance.expovariate(1 / mean_seconds))
@@ -169,6 +182,31 @@ class Users:
         patch = Patch(type="merge", body={"spec": {"hold": hold}})
         await self._store.patch(kind, name, patch, write=_WRITE)
 
+    async def _taint_cluster(self) -> None:
+        effect = self._chance.choice(("NoSchedule", "NoExecute"))
+        taints = [{"key": "repairs", "effect": effect}]
+        await self._set_taints(self._chance.choice(sorted(fleet.FLAVOR_OF)), taints)
+
+    async def _untaint_cluster(self) -> None:
+        await self._set_taints(self._chance.choice(sorted(fleet.FLAVOR_OF)), [])
+
+    async def _set_taints(self, name: str, taints: list[dict[str, Any]]) -> None:
+        patch = Patch(type="merge", body={"spec": {"taints": taints}})
+        await self._store.patch(CLUSTERS, name, patch, write=_WRITE)
+
+    async def _change_policy(self) -> None:
+        await self._write_policy(fleet.draw_policy(self._chance))
+
+    async def _write_policy(self, spec: dict[str, Any]) -> None:
+        patch = Patch(type="merge", body={"spec": spec})
+        namespace = fleet.policy()["metadata"]["namespace"]
+        await self._store.patch(POLICIES, "services", patch, namespace=namespace, write=_WRITE)
+
+    async def _rebalance(self) -> None:
+        wish = self._any([wish for wish in self._live() if wish.mode == "Divided"])
+        if wish is not None:
+            await self._change(wish, {"rebalanceAt": timestamp(self._time.now())})
+
     async def _pause_fleet(self) -> None:
         await self._pause(is_paused=True)
         self._pausing.append(asyncio.ensure_future(self._end_pause(self._chance.uniform(3, 20))))
@@ -225,6 +263,9 @@ class Users:
             await self._write_quota(name)
         for name in sorted(fleet.FLAVOR_OF):
             await self._change_fleetwide(CLUSTERS, name, "None")
+            await self._set_taints(name, [])
+        anywhere = {"selector": None, "division": None, "spread": None}
+        await self._write_policy(anywhere)
         for wish in [wish for wish in self._live() if wish.is_held]:
             wish.is_held = False
             await self._change(wish, {"hold": "None"})

@@ -17,6 +17,7 @@ from fairway.api.cluster import Cluster, Profile, SimulatedPool, domains_of, poo
 from fairway.api.meta import Taint
 from fairway.api.pools import ElasticPool, PoolBelief, ProviderQuota
 from fairway.api.report import ClusterReport, PoolReport
+from fairway.api.taint_times import taints_of
 from fairway.core import model, nodes
 from fairway.view.queues import request_of
 from fairway.view.reports import (
@@ -132,7 +133,7 @@ def _cluster(
         name=cluster.metadata.name,
         nodes=table,
         labels=dict(cluster.metadata.labels),
-        taints=spec.taints,
+        taints=taints_of(cluster),
         is_open=not closed,
         closed_because=closed,
         answers=cluster.status.phase not in ("Lost", "Unready"),
@@ -155,6 +156,8 @@ def _is_alike(cluster: nodes.Cluster, other: nodes.Cluster) -> bool:
 
 def _closed_because(cluster: Cluster) -> str:
     spec = cluster.spec
+    if cluster.metadata.deletion_timestamp is not None:
+        return "it is being deleted"
     if not spec.accepted:
         return "it is not accepted yet"
     if spec.mode == "Observe":

@@ -62,6 +62,8 @@ def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> 
             per_minute=spec.return_home.replicas_per_minute,
             surge=spec.return_home.surge,
         ),
+        rebalance_at=spec.rebalance_at.timestamp() if spec.rebalance_at else 0.0,
+        moves_services=spec.when_no_longer_allowed == "Leave",
         number_of_clusters=spec.number_of_clusters,
         faults=tuple(_faults(spec)),
         chosen=tuple(decision.cluster for decision in policy.status.decisions),

@@ -15,6 +15,7 @@ from fairway.api.reasons import Code
 from fairway.api.submission import CREATED_BY, SUBMITTED_BY, Submission, refusing_queue
 from fairway.api.workload import Workload
 from fairway.core import model
+from fairway.core.seats import are_alike
 from fairway.kinds import growth, ranges
 from fairway.kinds.disruption import budget_of
 from fairway.kinds.native import DEFAULT_QUEUE, derived_pod_sets
@@ -80,12 +81,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
     priority = _priority(workload, queue, defaults)
     labels = defaults.namespaces.get(namespace, {})
     governing = that_apply(defaults.fleet_policies, namespace, labels)
-    has_places = status.claim is not None or status.releasing
-    given = (
-        {pod_set.name: pod_set for pod_set in pod_sets_of(workload, defaults.kinds)}
-        if has_places
-        else {}
-    )
+    given = _given(workload, defaults)
     return model.Workload(
         key=key_of(workload),
         queue=queue,
@@ -133,6 +129,8 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
             _leaving_part(placement, status.claim, given, defaults.fleet)
             for placement in status.releasing
         ),
+        rebalance_at=_seconds(spec.rebalance_at),
+        rebalanced_at=_seconds(status.rebalanced_at),
         reservation=(status.reservation.cluster, status.reservation.flavors)
         if status.reservation
         else None,
@@ -142,6 +140,13 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         is_over=is_over(workload),
         grows=grows(workload),
     )
+
+
+def _given(workload: Workload, defaults: Defaults) -> dict[str, PodSet]:
+    """The pod sets of a workload that holds something, by name."""
+    if workload.status.claim is None and not workload.status.releasing:
+        return {}
+    return {pod_set.name: pod_set for pod_set in pod_sets_of(workload, defaults.kinds)}
 
 
 def _inherited(field: str, queue: str, defaults: Defaults) -> int | None:
@@ -431,7 +436,7 @@ def _leaving_part(
     result = replace(_place(placement, given, fleet), attempt=placement.attempt)
     for other in claim.placements if claim and placement.gives_way_to else ():
         if other.cluster == placement.gives_way_to:
-            is_charged = not model.are_alike(result, _place(other, given, fleet))
+            is_charged = not are_alike(result, _place(other, given, fleet))
             return replace(result, is_charged=is_charged)
     return result
 

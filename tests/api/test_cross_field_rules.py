@@ -179,6 +179,9 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
     "a disruption budget of a gang": (
         made("Workload", {"podSets": [{"name": "a"}], "disruption": {"maxUnavailable": 0}}),
         "spec.disruption: Invalid value: disruption needs mode: Divided"),
+    "a gang that is divided afresh": (
+        made("Workload", {"podSets": [{"name": "a"}], "rebalanceAt": "2026-11-15T08:00:00Z"}),
+        "spec.rebalanceAt: Invalid value: rebalanceAt needs mode: Divided"),
     "a gang that is divided": (
         made("Workload", {"podSets": [{"name": "a"}], "mode": "Divided", "gang": {}}),
         "gang needs mode: Gang"),

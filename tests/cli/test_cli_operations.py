@@ -85,6 +85,30 @@ def test_what_stands_for_a_native_object_is_changed_there(
     assert fairway("suspend", "eval").out == "workload.fairway.dev/job-eval suspended\n"
 
 
+def test_services_are_rebalanced_by_name_by_label_or_all(
+    fairway: Fairway, client: Client, namespace: str
+) -> None:
+    service = {**WORKLOAD, "mode": "Divided", "replicas": 2}
+    for name in ("chat", "search"):
+        made(client, "Workload", name, service, namespace)
+    made(client, "Workload", "train", WORKLOAD, namespace)
+    chat = "workload.fairway.dev/chat will be rebalanced"
+    assert fairway("rebalance", "chat").out == f"{chat}\n"
+    assert client.get("workloads", "chat", namespace=namespace)["spec"]["rebalanceAt"]
+    client.patch("workloads", "chat", {"metadata": {"labels": {"a": "b"}}}, namespace=namespace)
+    assert fairway("rebalance", "-l", "a=b").out == f"{chat}\n"
+    assert fairway("rebalance", "--all", "--dry-run", "server").out.splitlines() == [
+        f"{chat} (server dry run)",
+        f"{chat.replace('chat', 'search')} (server dry run)",
+    ]
+    assert "rebalanceAt" not in client.get("workloads", "search", namespace=namespace)["spec"]
+    refused = fairway("rebalance", "train")
+    assert refused.code == 1
+    assert "train has no replicas to divide" in refused.err
+    assert "say which ones" in fairway("rebalance").err
+    assert fairway("rebalance", "-l", "a=c").out == "No services found.\n"
+
+
 def test_the_fleet_is_paused_with_a_reason(fairway: Fairway, client: Client) -> None:
     assert fairway("pause", "--reason", "a new switch").out == "fleet.fairway.dev/fleet paused\n"
     assert client.get("fleets", "fleet")["spec"]["pauseReason"] == "a new switch"

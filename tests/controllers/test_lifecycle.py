@@ -1233,3 +1233,22 @@ def test_silence_that_is_all_but_over_is_not_asked_for_at_once() -> None:
     )
     assert found.wake_at is not None
     assert found.wake_at >= NOW + 0.05
+
+
+def test_a_gang_that_runs_where_it_is_no_longer_allowed_stays_and_says_so() -> None:
+    asked = case(running(placement("a")), outside=frozenset({"a", "b"}))
+    status = next_status(asked).status
+    assert status is not None
+    assert status.claim is not None
+    (told,) = [condition for condition in status.conditions if condition.type == "Allowed"]
+    assert (told.status, told.reason) == ("False", "NoLongerAllowed")
+    assert "runs in a," in told.message
+    settled(asked)
+    later = next_status(with_fields(asked, workload=replace(asked.workload, status=status)))
+    assert later.status is None, "nothing has changed"
+    back = with_fields(
+        asked, workload=replace(asked.workload, status=status), outside=frozenset({"b"})
+    )
+    again = next_status(back).status
+    assert again is not None
+    assert all(condition.type != "Allowed" for condition in again.conditions)

@@ -12,16 +12,8 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fairway.core.clusters.spread import (
-    Option,
-    Picked,
-    Unmet,
-    domain,
-    domains,
-    pick,
-    relaxations,
-    select,
-)
+from fairway.core.clusters.domain_sets import Option
+from fairway.core.clusters.spread import Picked, Unmet, domain, domains, pick, relaxations, select
 from fairway.core.model import Spread
 from fairway.core.nodes import Cluster, Nodes
 

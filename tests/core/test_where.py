@@ -10,6 +10,7 @@ import pytest
 
 from fairway.api.meta import Taint, Toleration
 from fairway.core.clusters.candidates import (
+    EVER,
     Avoided,
     Closed,
     Fenced,
@@ -21,6 +22,7 @@ from fairway.core.clusters.candidates import (
     Refusal,
     Tainted,
     candidates,
+    evicted_at,
     evicts,
     group_of,
     ladder,
@@ -291,6 +293,35 @@ def test_candidates_say_when_a_toleration_runs_out_next() -> None:
     later = candidates(None, policy, None, clusters, found.changes_at)
     assert later.refused == (("a", Tainted(NO_EXECUTE)),), "it has changed at that moment"
     assert later.changes_at is None
+
+
+def test_a_taint_that_is_tolerated_for_a_limited_time_makes_a_cluster_the_last_choice() -> None:
+    policy = Policy(tolerations=(bears(150), bears(120)))
+    clusters = fleet(cluster("a", taints=(NO_EXECUTE,)), cluster("b"))
+    assert candidates(None, policy, None, clusters, NOW).unwelcome == {"a"}
+    for_ever = Policy(tolerations=(bears(150), bears(None)))
+    assert candidates(None, for_ever, None, clusters, NOW).unwelcome == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "moment"),
+    [
+        pytest.param((), (), EVER, id="no taint"),
+        pytest.param((NO_SCHEDULE, PREFER), (), EVER, id="taints that only repel"),
+        pytest.param((NO_EXECUTE,), (), -EVER, id="not tolerated"),
+        pytest.param((NO_EXECUTE,), (bears(None),), EVER, id="tolerated for ever"),
+        pytest.param((NO_EXECUTE,), (bears(150), bears(120)), 1_050.0, id="the longest counts"),
+        pytest.param((NO_EXECUTE, NO_SCHEDULE), (bears(150),), 1_050.0, id="the first to end"),
+    ],
+)
+def test_what_runs_is_evicted_when_nothing_more_may_be_placed(
+    taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...], moment: float
+) -> None:
+    assert evicted_at(taints, tolerations) == moment
+    policy, clusters = Policy(tolerations=tolerations), fleet(cluster("a", taints=taints))
+    placing = candidates(None, policy, None, clusters, max(moment, NOW) if moment < EVER else NOW)
+    evicting = [refusal for _, refusal in placing.refused if evicts(refusal)]
+    assert bool(evicting) == (moment < EVER)
 
 
 def test_seconds_do_not_run_while_nobody_knows_when_the_taint_came() -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from fairway.api import codec
+from fairway.api.cluster import Cluster
 from fairway.api.names import FINALIZER
 from fairway.api.submission import CREATED_BY, SUBMITTED_BY
 from fairway.api.workload import Workload
@@ -22,7 +23,7 @@ from fairway.controllers.terms import LEASES, NAME
 from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.kubeapi import KubeApi, load_access
 from fairway.store.interface import Patch, WatchFrom, Write
-from fairway.store.keys import DEFINITIONS, EVENTS, FLEET_POLICIES
+from fairway.store.keys import CLUSTERS, DEFINITIONS, EVENTS, FLEET_POLICIES
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.endtoend.hubs import HubProcess
 from tests.kubernetes import binaries, control_plane
@@ -228,6 +229,46 @@ async def test_a_fleet_policy_on_the_server_decides_what_runs(
         assert "fleet policy ours does not allow image training" in past.message
         events = await call(real, kubectl, "get", "events", "-o", "name")
         assert "train-1" in events
+
+
+BEARS = """
+apiVersion: fairway.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: bears, namespace: default}
+spec: {tolerations: [{key: repairs, operator: Exists, tolerationSeconds: 4}]}
+"""
+
+
+async def test_a_taint_without_a_time_evicts_once_and_belongs_to_its_user(
+    real: ControlPlane, kubectl: Path, tmp_path: Path
+) -> None:
+    """The server stamps nothing; the hub notes in the status when it first saw the taint."""
+    place = FLEET % "first"
+    tainted = f"{place}  taints: [{{key: repairs, effect: NoExecute}}]\n"
+    job = yaml.safe_load(JOB % (1, 1))
+    job["spec"] |= {"policy": "bears", "runSeconds": {"estimate": 3600}}
+
+    async def apply(given: str) -> None:
+        await call(real, kubectl, "apply", "--server-side", "-f", "-", given=given)
+
+    async with clean_store(real) as store, hub_on(real, tmp_path):
+        await apply(f"{place}---{QUEUE}---{BEARS}---\n{yaml.safe_dump(job)}")
+        await until_all(store, 1, lambda item: item.status.phase == "Running", "run")
+        await apply(tainted)
+        await until_all(store, 1, lambda item: bool(item.status.history), "have left")
+        await apply(tainted)
+        await asyncio.sleep(5)  # as long as it took to be evicted again before
+        (left,) = (await until_all(store, 1, lambda item: True, "are there")).values()
+        assert [past.reason for past in left.status.history] == ["ClusterTainted"]
+        assert left.status.claim is None
+        seen = codec.decode((await store.get(CLUSTERS, "first")).raw, Cluster)
+        assert [(taint.key, taint.time_added is None) for taint in seen.status.taints] == [
+            ("repairs", False)
+        ]
+        await apply(place)
+        await until_all(store, 1, lambda item: item.status.phase == "Running", "run again")
+        seen = codec.decode((await store.get(CLUSTERS, "first")).raw, Cluster)
+        assert seen.spec.taints == ()
 
 
 async def test_a_hub_goes_on_when_its_server_and_etcd_were_killed(

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from fairway.api.cluster import AvoidedNode, Cluster, ClusterStatus
 from fairway.api.fleet import Health
 from fairway.api.meta import Condition
+from fairway.api.taint_times import noted
 
 # A longer gap between two checks was a pause of the hub itself.
 PAUSE_SECONDS = 15.0
@@ -115,6 +116,7 @@ def next_status(
         phase=phase,
         observed_generation=cluster.metadata.generation,
         workloads=observation.workloads,
+        taints=noted(cluster, datetime.fromtimestamp(int(now), UTC)),
         avoided_nodes=aside(before.avoided_nodes, observation.aside, now),
         conditions=_conditions(cluster, observation, phase, now),
         agent=replace(before.agent, last_seen_at=_last_seen(before, observation, phase)),

@@ -13,6 +13,7 @@ if nothing had happened.
     counts             pods, replicas, feedback and conditions over all clusters
     tasks              the tasks of an Independent workload
     leaving_replicas   replicas that leave a cluster, and keep running there for a while
+    allowance          the condition of a workload that runs where its policy no longer allows it
     resize             changes to the number of pods of a running workload
     recovery           causes of failures, and the verdict on each (causes.yaml)
 """

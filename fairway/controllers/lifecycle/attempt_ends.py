@@ -204,7 +204,7 @@ def shrunk(
     history = history[-HISTORY_MOST:]
     requeue, _ = _requeue(case, status, end_of(troubles), history)
     charged = tuple(
-        leaving_replicas.leave_place(case.workload, placement, leaving[placement.cluster].reason)
+        leaving_replicas.leave_place(case, placement, leaving[placement.cluster].reason)
         for placement in gone
         if leaving[placement.cluster].is_charged
     )

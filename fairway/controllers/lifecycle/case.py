@@ -103,6 +103,7 @@ class LifecycleCase:
     settings: Settings = Settings()
     breaches: tuple[Breach, ...] = ()  # rules of fleet policies that it breaks where it runs
     breach_at: float = float("inf")  # when time alone breaks another one
+    outside: frozenset[str] = frozenset()  # clusters that its policy or its queue does not allow
     may_move: bool = True  # False while the fleet is paused, or the breaker of moves is open
     refreshes: bool = True  # whether changed counts alone are worth a write now
 

@@ -12,7 +12,7 @@ from fairway.api.fleet import Fleet
 from fairway.api.governance import FleetPolicy
 from fairway.api.meta import JsonObject
 from fairway.api.names import FINALIZER, work_name, work_namespace
-from fairway.api.queue import Queue
+from fairway.api.queue import Queue, QueueSpec
 from fairway.api.workload import Workload
 from fairway.controllers.adoption import is_own
 from fairway.controllers.clusters import health
@@ -144,14 +144,13 @@ class Lifecycle:
 
     def _cluster_changed(self, name: Name, stored: Stored | None) -> None:
         cluster = self._cache.get(Cluster, name[1]) if stored else None
-        pools = inputs.failed_pools(cluster) if cluster else None
-        facts = (cluster.spec, cluster.status.phase, pools, facts_of(cluster)) if cluster else None
+        facts = (inputs.relevant(cluster), facts_of(cluster)) if cluster else None
         if self._is_news("cluster", name, facts):
             self._mark_placed(name[1])
 
     def _queue_changed(self, name: Name, stored: Stored | None) -> None:
         queue = self._cache.get(Queue, name[1]) if stored else None
-        facts = (queue.spec.hold, queue.spec.parent, queue.spec.defaults) if queue else None
+        facts = _of_queue(queue.spec) if queue else None
         if self._is_news("queue", name, facts):
             self._mark_placed()
 
@@ -242,6 +241,7 @@ class Lifecycle:
             settings=inputs.settings(self._cache, workload, fleet),
             breaches=broken,
             breach_at=due,
+            outside=inputs.outside(self._cache, workload, fleet, held),
             may_move=not fleet.paused and not self._shared.is_open("Moves", fleet),
             refreshes=now - self._written.get(name, 0.0) >= _COUNTS_SECONDS,
         )
@@ -288,6 +288,10 @@ class Lifecycle:
             await self._store.patch(WORKLOADS, name, patch, namespace=namespace, write=_WRITE)
         except NotFound:
             return  # already removed
+
+
+def _of_queue(spec: QueueSpec) -> tuple[object, ...]:
+    return (spec.hold, spec.parent, spec.defaults, spec.clusters)
 
 
 def _is_telling(stored: Stored) -> bool:

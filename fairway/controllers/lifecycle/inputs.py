@@ -11,6 +11,7 @@ from fairway.api.names import work_name
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import WorkState
+from fairway.api.taint_times import taints_of
 from fairway.api.workload import Workload
 from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.health import Heard
@@ -22,6 +23,11 @@ from fairway.controllers.lifecycle.case import (
     settings_of,
 )
 from fairway.controllers.work_states import States
+from fairway.core import model
+from fairway.core.clusters.candidates import is_outside
+from fairway.governance.cluster_selectors import facts_of
+from fairway.view import policies
+from fairway.view.selectors import both, choose
 
 _QUEUES_DEEP = 64  # the queue tree is not deeper; deeper is a cycle
 
@@ -79,13 +85,20 @@ def place_of(cluster: Cluster, heard: Heard | None) -> ClusterFacts:
         is_cut_off=heard is not None and heard.is_cut_off,
         hold=cluster.spec.hold,
         mode=cluster.spec.mode,
-        taints=cluster.spec.taints,
+        taints=taints_of(cluster),
         when_lost=cluster.spec.when_lost,
         awaited_pools=frozenset(
             pool.name for pool in cluster.status.elastic_pools if pool.provisioning
         ),
         failed_pools=failed_pools(cluster),
     )
+
+
+def relevant(cluster: Cluster) -> tuple[object, ...]:
+    """What matters about a cluster for the workloads that run there."""
+    status, metadata = cluster.status, cluster.metadata
+    facts = (metadata.labels, status.claims, status.taints)
+    return (cluster.spec, status.phase, failed_pools(cluster), *facts)
 
 
 def failed_pools(cluster: Cluster) -> dict[str, float]:
@@ -96,6 +109,22 @@ def failed_pools(cluster: Cluster) -> dict[str, float]:
         for belief in cluster.status.stock
         if belief.failed_at is not None and belief.name not in coming
     }
+
+
+def outside(cache: Cache, workload: Workload, fleet: FleetSpec, held: set[str]) -> frozenset[str]:
+    """Those of some clusters that the policy of a workload, or its queue, does not allow."""
+    if not held:
+        return frozenset()
+    queues = queues_of(cache, workload, fleet)
+    known = (cache.get(Cluster, name) for name in held)
+    facts = {each.metadata.name: facts_of(each) for each in known if each is not None}
+    fence: model.Clusters = None
+    for queue in queues:
+        fence = both(fence, choose(queue.spec.clusters, facts))
+    policy = policy_of(cache, workload, queues, fleet)
+    rules = policies.policy_of(policy, facts) if policy is not None else policies.DEFAULT
+    fenced = model.Queue(name=workload.spec.queue, fence=fence)
+    return frozenset(name for name in facts if is_outside(name, rules, fenced))
 
 
 def settings(cache: Cache, workload: Workload, fleet: FleetSpec) -> Settings:

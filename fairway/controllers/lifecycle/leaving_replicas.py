@@ -1,9 +1,10 @@
 """Replicas that leave a cluster, and keep running there for a while.
 
 Replicas that a service moves keep running until as many replicas are ready in the new clusters
-(`WhenReplaced`). Replicas in a cluster that is drained stop as fast as the disruption budget of the
-service allows (`WithinBudget`). Both are charged like all released placements. A replica that stops
-before it starts elsewhere `gives way`: it starts there once it is gone here.
+(`WhenReplaced`). Replicas in a cluster that is drained or tainted stop as fast as the disruption
+budget of the service allows (`WithinBudget`), and in any case once the fleet's `leaveSeconds` are
+over. Both are charged like all released placements. A replica that stops before it starts elsewhere
+`gives way`: it starts there once it is gone here.
 
 So a cluster runs the pods of the claim, plus those that stay for now, minus those that wait for
 others to give way.
@@ -13,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
 from fairway.api.claim import Claim, Placement
 from fairway.api.reasons import Code
-from fairway.api.workload import Workload, WorkloadStatus
+from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle.case import LifecycleCase, PodsSeen
 from fairway.controllers.lifecycle.troubles import Trouble
 from fairway.kinds.disruption import budget_of
@@ -55,7 +57,7 @@ def stays(placement: Placement) -> bool:
 
 
 def _plain(placement: Placement) -> Placement:
-    return replace(placement, leaves="Now", gives_way_to="")
+    return replace(placement, leaves="Now", leaves_by=None, gives_way_to="")
 
 
 def part_of(placement: Placement, replicas: int) -> Placement:
@@ -82,15 +84,26 @@ def _join(here: Placement, more: Placement) -> Placement:
 
 # How a placement is released.
 
+_UNSTATED_BUDGET = (
+    1  # replicas that may be missing while others leave what a policy no longer allows
+)
+
 _WISHES = (Code.CLUSTER_DRAINED.value, Code.CLUSTER_TAINTED.value)  # requests, not failures
 
 
-def leave_place(workload: Workload, placement: Placement, reason: str) -> Placement:
+def leave_place(case: LifecycleCase, placement: Placement, reason: str) -> Placement:
     """How to release a placement: a service leaves drained or tainted clusters within budget."""
-    is_asked = workload.spec.mode == "Divided" and reason in _WISHES
-    if is_asked and budget_of(workload) is not None:
-        return replace(placement, leaves="WithinBudget")
-    return placement
+    is_asked = case.workload.spec.mode == "Divided" and reason in _WISHES
+    if not is_asked or budget_of(case.workload) is None:
+        return placement
+    seconds = case.settings.fleet.defaults.leave_seconds
+    by = datetime.fromtimestamp(int(case.now) + seconds, UTC)
+    return replace(placement, leaves="WithinBudget", leaves_by=by)
+
+
+def is_overdue(case: LifecycleCase, placement: Placement) -> bool:
+    """Whether a placement that leaves within the budget has had its time."""
+    return placement.leaves_by is not None and placement.leaves_by.timestamp() <= case.now
 
 
 def may_outlast(case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[Trouble]) -> bool:
@@ -98,7 +111,7 @@ def may_outlast(case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[
     if case.workload.spec.mode != "Divided":
         return False
     return any(placement.leaves == "WhenReplaced" for placement in status.releasing) or any(
-        stays(leave_place(case.workload, trouble.placement, trouble.reason)) for trouble in troubles
+        stays(leave_place(case, trouble.placement, trouble.reason)) for trouble in troubles
     )
 
 
@@ -125,13 +138,17 @@ def let_go(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     placed = sum(placement.replicas or 0 for placement in claim.placements)
     wanted = case.workload.spec.replicas
     wanted = 1 if wanted is None else wanted
+    budget = budget_of(case.workload)
     least = {
         "WhenReplaced": placed,
-        "WithinBudget": wanted - (budget_of(case.workload) or 0),
+        "WithinBudget": wanted - (_UNSTATED_BUDGET if budget is None else budget),
     }
     left: list[Placement] = []
     for placement in status.releasing:
-        left.extend(_part(placement, claim, ready, least) if stays(placement) else (placement,))
+        if stays(placement) and is_overdue(case, placement):
+            left.append(replace(placement, leaves="Now", leaves_by=None))
+        else:
+            left.extend(_part(placement, claim, ready, least) if stays(placement) else (placement,))
     return replace(status, releasing=tuple(left))
 
 
@@ -174,7 +191,7 @@ def _part(
     going = replicas - serving + spared  # replicas that are not ready can stop
     if going:
         ready.by_cluster[cluster] = ready.by_cluster.get(cluster, 0) - spared
-        yield replace(part_of(leaving, going), leaves="Now")
+        yield replace(part_of(leaving, going), leaves="Now", leaves_by=None)
     if going < replicas:
         yield part_of(leaving, replicas - going)
 

@@ -24,6 +24,7 @@ from fairway.controllers.lifecycle import (
     policy_conditions,
     resize,
 )
+from fairway.controllers.lifecycle.allowance import with_allowance
 from fairway.controllers.lifecycle.attempt_ends import End, end_attempt, moment, settle
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
 from fairway.controllers.lifecycle.tasks import Swept, swept, text
@@ -49,6 +50,7 @@ def _finish(case: LifecycleCase, change: Change) -> Change:
     status, before = change.status, case.workload.status
     if status is None:
         return change
+    status = with_allowance(case, status)
     if status == before:
         return with_fields(change, status=None)
     generation = case.workload.metadata.generation
@@ -414,6 +416,7 @@ def _wake_at(case: LifecycleCase, status: WorkloadStatus, times: Sequence[float]
         _limit_at(case, status),
         case.breach_at,
         *(gives_up_at(case, placement) for placement in status.releasing),
+        *(placement.leaves_by.timestamp() for placement in status.releasing if placement.leaves_by),
         until.timestamp() if until else NEVER,
     ]
     earliest = min(due)

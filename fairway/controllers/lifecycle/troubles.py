@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 
 from fairway.api.claim import Placement
 from fairway.api.cluster import AvoidedNode
-from fairway.api.meta import Taint
 from fairway.api.reasons import Code, violation_sentence
 from fairway.controllers.clusters.health import NodeAside
 from fairway.controllers.lifecycle.case import (
@@ -34,7 +33,7 @@ from fairway.controllers.lifecycle.recovery import (
     cause_of,
     judge,
 )
-from fairway.core.packing.eligibility import tolerates
+from fairway.core.clusters.candidates import evicted_at
 
 NEVER = float("inf")
 POLICY_STOP = "PolicyStop"  # condition: it is stopped, since it breaks a rule of a fleet policy
@@ -287,30 +286,10 @@ def tainted_cluster(case: LifecycleCase, placement: Placement) -> Found:
     place = case.places.get(placement.cluster)
     if place is None:
         return NEVER
-    due = min((_borne_until(case, taint) for taint in place.taints), default=NEVER)
+    due = evicted_at(place.taints, case.settings.tolerations)
     if due > case.now:
         return due
     return Trouble(placement=placement, reason=Code.CLUSTER_TAINTED.value, is_move=True)
-
-
-def _borne_until(case: LifecycleCase, taint: Taint) -> float:
-    if taint.effect != "NoExecute":
-        return NEVER
-    matching = [
-        toleration for toleration in case.settings.tolerations if tolerates(toleration, taint)
-    ]
-    if not matching:
-        return case.now
-    seconds = [
-        toleration.toleration_seconds
-        for toleration in matching
-        if toleration.toleration_seconds is not None
-    ]
-    if not seconds:
-        return NEVER
-    claim = case.workload.status.claim
-    since = taint.time_added or (claim.decided_at if claim else None)
-    return (since.timestamp() if since else case.now) + max(0, min(seconds))
 
 
 def late(case: LifecycleCase, placement: Placement) -> Found:

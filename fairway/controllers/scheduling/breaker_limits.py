@@ -79,6 +79,8 @@ def _costs(steps: Sequence[Step], price_of: PriceOf) -> Iterator[tuple[Name, int
                 yield "Preemptions", _ONE
             case Move():
                 yield "Moves", _ONE
+            case Admit() if step.leaving:
+                yield "Moves", _ONE
             case Provision():
                 yield "Price", price_of(step.cluster, step.pool) * step.count
             case _:

@@ -108,11 +108,13 @@ def take_claim(
         begun=before is not None,
     )
     left = tuple(_taken_away(before.placements, placements)) if before else ()
+    if step.leaving:
+        left = tuple(replace(placement, leaves="WithinBudget") for placement in left)
     return replace(
         status,
         observed_generation=workload.metadata.generation,
         phase=status.phase if before and status.phase == "Running" else "Claimed",
-        reason="",
+        reason=step.reasons[0].code.value if step.leaving else "",
         message="",
         queue=claim.queue,
         priority=batch.priorities.get(key, status.priority),
@@ -121,6 +123,7 @@ def take_claim(
         releasing=(*status.releasing, *left),
         replicas=sum(placement.replicas or 0 for placement in placements),
         requeue=replace(status.requeue, not_before=None) if status.requeue else None,
+        rebalanced_at=batch.moment if step.is_rebalanced else status.rebalanced_at,
     )
 
 
@@ -216,6 +219,7 @@ def move(workload: Workload, step: plan.Move, batch: Batch) -> WorkloadStatus:
                 for placement in _taken_away(claim.placements, placements)
             ),
         ),
+        rebalanced_at=batch.moment if step.is_rebalanced else status.rebalanced_at,
     )
 
 

@@ -47,6 +47,8 @@ class Notice:
         if not has_changed:
             return
         self.is_freed = True
+        if touched.kind == "PlacementPolicy" and after is not None and after.spec.rebalance_at:
+            self._wake(_EVERYBODY, after.spec.rebalance_at.timestamp())
         if touched.kind == "Cluster" and after is not None:
             for belief in after.status.stock:
                 for moment in (belief.try_at, belief.out_until):
@@ -118,8 +120,13 @@ def _count(placements: Sequence[Placement]) -> int:
 
 
 def _moments(workload: Workload) -> Iterator[float]:
-    """When time alone may let a workload start: after its backoff, or with an alternative."""
+    """When time alone may change what is decided on a workload.
+
+    After its backoff, with an alternative, or with a request to divide it afresh.
+    """
     requeue = workload.status.requeue
+    if workload.spec.rebalance_at is not None:
+        yield workload.spec.rebalance_at.timestamp()
     if requeue is not None and requeue.not_before is not None:
         yield requeue.not_before.timestamp()
     since = workload.status.queued_at or workload.metadata.creation_timestamp

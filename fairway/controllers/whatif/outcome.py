@@ -53,7 +53,8 @@ class Side:
                 case Admit():
                     was = self.facts.workloads[step.workload].held is not None
                     # A workload that is preempted and starts elsewhere in one plan starts.
-                    steps[step.workload] = "Grows" if was else "Starts"
+                    grows = "Moves" if step.leaving else "Grows"
+                    steps[step.workload] = grows if was else "Starts"
                 case Move():
                     steps[step.workload] = "Moves"
                 case _:

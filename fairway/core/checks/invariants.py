@@ -207,7 +207,7 @@ class _Walk:
                 result.append(f"is one claim too many in queue {full[0]}")
             if self.claims.full_for_user(workload):
                 result.append(f"is one claim too many for user {workload.user}")
-        elif not wants_more(workload, self.snapshot.policy(workload)):
+        elif not wants_more(workload, self.snapshot.policy(workload), queue):
             result.append("is started though it has all that it asked for")
         return result
 

@@ -92,6 +92,11 @@ class Holds:
         self.now[place] += 1
         self.log.append(place)
 
+    def back_to(self, claims: int) -> None:
+        """Takes back all but the first `claims` claims."""
+        while len(self.log) > claims:
+            self.now[self.log.pop()] -= 1
+
     def after(self, claims: int) -> npt.NDArray[np.int64]:
         """The counts after the first `claims` claims."""
         made = np.bincount(self.log[:claims], minlength=len(self._first))

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 from fairway.api.meta import Rung, Taint, Toleration
 from fairway.core.clusters.spread import domain
-from fairway.core.model import Clusters, Policy, Queue, Workload
+from fairway.core.model import Clusters, Placed, Policy, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.packing.eligibility import tolerates
 
@@ -131,7 +131,7 @@ class Candidates:
     groups: tuple[tuple[str, Names], ...]  # clusters by name; empty groups included
     allowed: Names  # all clusters that may be used, those of earlier groups first
     refused: tuple[tuple[str, Refusal], ...]  # by name of the cluster
-    unwelcome: frozenset[str]  # allowed, but a last choice: PreferNoSchedule
+    unwelcome: frozenset[str]  # allowed, but a last choice: PreferNoSchedule, or borne for a time
     changes_at: float | None  # when the next toleration expires
 
     def in_group(self, group: str) -> Names:
@@ -193,7 +193,7 @@ def candidates(
         group = group_of(name, policy)
         assert group is not None, "a cluster of no group was refused before"
         grouped[group].append(name)
-        if not _is_welcome(cluster.taints, policy.tolerations):
+        if until != EVER or not _is_welcome(cluster.taints, policy.tolerations):
             unwelcome.add(name)
     return Candidates(
         groups=tuple((group, Names(names)) for group, names in grouped.items()),
@@ -217,6 +217,31 @@ def group_of(cluster: str, policy: Policy) -> str | None:
         if _chooses(group.clusters, cluster):
             return group.name
     return None
+
+
+def is_outside(cluster: str, policy: Policy, queue: Queue | None) -> bool:
+    """Whether a policy, or the fence of a queue, does not allow a cluster at all."""
+    if not _chooses(policy.clusters, cluster) or group_of(cluster, policy) is None:
+        return True
+    return queue is not None and not _chooses(queue.fence, cluster)
+
+
+def is_misplaced(placed: Sequence[Placed], policy: Policy, queue: Queue | None) -> bool:
+    """Whether a service has replicas outside its policy, or more than the policy's limits."""
+    most = policy.division.cluster_max
+    limits = {group.name: group.replicas_max for group in policy.groups}
+    held: dict[str, int] = {}
+    for placement in placed:
+        if is_outside(placement.cluster, policy, queue):
+            return True
+        if most is not None and placement.replicas > most:
+            return True
+        group = group_of(placement.cluster, policy) or ""
+        held[group] = held.get(group, 0) + placement.replicas
+    return any(
+        limit is not None and count > limit
+        for count, limit in ((count, limits.get(group)) for group, count in held.items())
+    )
 
 
 def ladder(policy: Policy, groups: Sequence[str]) -> tuple[tuple[str, Rung], ...]:
@@ -251,8 +276,10 @@ def next_change(policy: Policy, clusters: Mapping[str, Cluster], now: float) -> 
 def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
     """Until when a taint is tolerated, by the toleration that lasts longest.
 
-    `toleration_seconds` limits only NoExecute and counts from when the taint was added; while that
-    time is unknown, there is no limit. Minus infinity: not tolerated.
+    This decides on placing and on evicting alike: what a taint evicts is not placed there again
+    while the taint stands. `toleration_seconds` limits only NoExecute and counts from when the
+    taint was added; while that time is not noted yet, there is no limit. Minus infinity: not
+    tolerated.
     """
     until = -EVER
     for toleration in tolerations:
@@ -263,6 +290,14 @@ def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
             return EVER
         until = max(until, _seconds(taint.time_added) + seconds)
     return until
+
+
+def evicted_at(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> float:
+    """When the first of some taints evicts what runs; infinity: none does."""
+    return min(
+        (borne_until(taint, tolerations) for taint in taints if taint.effect == "NoExecute"),
+        default=EVER,
+    )
 
 
 def _seconds(moment: datetime) -> float:

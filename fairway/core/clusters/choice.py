@@ -22,8 +22,9 @@ from fairway.core.clusters.candidates import (
     evicts,
     group_of,
 )
+from fairway.core.clusters.domain_sets import Option
 from fairway.core.clusters.ranking import BUILT_IN, Ranked, ScoreFacts, rank
-from fairway.core.clusters.spread import Option, domains, select
+from fairway.core.clusters.spread import domains, select
 from fairway.core.model import Policy, Spread
 from fairway.core.nodes import Cluster
 

@@ -10,8 +10,7 @@ empty: groups are filled in order, so an empty later group says nothing about ev
 excludes domains, only those that may be used are compared. A preferred rule is dropped when it
 cannot hold, the least important (last) one first.
 
-`pick` tries all subsets of up to ten unused options. Beyond that it is greedy, in time proportional
-to options times rules times the domains needed. `fewest` solves a simpler problem: the fewest
+`pick` takes the best set of options (`domain_sets`). `fewest` solves a simpler problem: the fewest
 options with room for everything.
 """
 
@@ -23,21 +22,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Protocol
 
+from fairway.core.clusters.domain_sets import Bounds, Option, best_set
 from fairway.core.model import Spread
 from fairway.core.nodes import Cluster
-
-_EXACT = 10  # the most unused options for which all subsets are tried
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """Something that can get seats: a cluster, with its domain for each rule."""
-
-    name: str
-    domains: tuple[str, ...] = ()
-    group: str = ""
-    seats: int = 0  # that it has already
-    room: int = 1  # seats that it can get in addition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,31 +49,33 @@ def pick(
     *,
     active: Sequence[int],
     opening: int = 1,
+    asked: int = 0,
 ) -> Picked | Unmet:
     """Which options may be used so that `least` and `most` of the active rules can hold.
+
+    `least` holds for all seats that are asked for, also if only some of them are wanted now.
 
     Options with seats are always allowed. Of the others, a set with room for as much of `wanted` as
     possible is taken; among such sets, the one with the first options in the order given.
     """
     used = [option for option in options if option.seats]
     unused = [option for option in options if not option.seats and option.room >= max(opening, 1)]
-    total = wanted + sum(option.seats for option in options)
-    bounds: list[_Bounds] = []
+    total = max(asked, wanted + sum(option.seats for option in options))
+    bounds: list[Bounds] = []
     for position in active:
         rule = rules[position]
         open_now = {option.domains[position] for option in used}
         # Any placement uses one domain; `least` matters only from two on.
         least = min(rule.least, total // max(opening, 1)) if rule.least > 1 else 0
         most = len(options) if rule.most is None else max(rule.most, len(open_now))
-        bounds.append(_Bounds(position, open_now, least, most))
+        bounds.append(Bounds(position, open_now, least, most))
     if wanted <= 0 or all(bound.is_idle(options) for bound in bounds):
         return Picked(allowed=tuple(options), cover=())
     unmet = tuple(rules[bound.position] for bound in bounds if bound.is_hopeless(unused))
     if unmet:
         return Unmet(rules=unmet)
     room = sum(option.room for option in used)
-    find = _exact if len(unused) <= _EXACT else _greedy
-    matches = find(unused, bounds, wanted, room, opening)
+    matches = best_set(options, unused, bounds, wanted, room, opening)
     if matches is None:
         return Unmet(rules=tuple(rules[bound.position] for bound in bounds))
     allowed, cover = matches
@@ -134,148 +123,6 @@ def _shortest(options: Sequence[Option], wanted: int) -> list[Option]:
             chosen.append(option)
             wanted -= option.room
     return chosen
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """The domains in use for one rule, and the least and the most that it allows."""
-
-    position: int
-    open_now: set[str]
-    least: int
-    most: int
-
-    def is_idle(self, options: Sequence[Option]) -> bool:
-        """Whether it excludes nothing: enough domains are open, and all may be opened."""
-        reachable = {option.domains[self.position] for option in options}
-        return len(self.open_now) >= self.least and len(reachable) <= self.most
-
-    def is_hopeless(self, unused: Sequence[Option]) -> bool:
-        reachable = self.open_now | {option.domains[self.position] for option in unused}
-        return min(len(reachable), self.most) < self.least
-
-
-_Found = tuple[list[Option], list[Option]] | None
-
-
-def _exact(
-    unused: Sequence[Option], bounds: Sequence[_Bounds], wanted: int, room: int, opening: int
-) -> _Found:
-    """Tries all subsets. The first option is the highest bit: a larger number is preferred."""
-    size = len(unused)
-    sets = 1 << size
-    bits = [1 << (size - 1 - index) for index in range(size)]
-    rooms = [0] * sets
-    is_legal, is_cover = [True] * sets, [True] * sets
-    for bound in bounds:
-        codes: dict[str, int] = {}
-        for name in sorted(bound.open_now):
-            codes[name] = 1 << len(codes)
-        start = sum(codes.values())
-        of_bit = {
-            bit: codes.setdefault(option.domains[bound.position], 1 << len(codes))
-            for bit, option in zip(bits, unused, strict=True)
-        }
-        reach = [start] * sets
-        for number in range(1, sets):
-            low = number & -number
-            reach[number] = reach[number ^ low] | of_bit[low]
-        for number in range(sets):
-            domains_open = reach[number].bit_count()
-            is_legal[number] = is_legal[number] and bound.least <= domains_open <= bound.most
-            is_cover[number] = is_cover[number] and bound.least <= domains_open
-    of_room = {bit: option.room for bit, option in zip(bits, unused, strict=True)}
-    for number in range(1, sets):
-        low = number & -number
-        rooms[number] = rooms[number ^ low] + of_room[low]
-    covers = sorted(
-        (number for number in range(sets) if is_cover[number]),
-        key=lambda number: (number.bit_count(), -number),
-    )
-    covers = [number for number in covers if number.bit_count() * opening <= wanted]
-    best = sorted(
-        (number for number in range(sets) if is_legal[number]),
-        key=lambda number: (-min(room + rooms[number], wanted), -number),
-    )
-    for number in best:
-        for cover in covers:
-            if not cover & ~number:
-                return _members(unused, bits, number), _members(unused, bits, cover)
-    return None
-
-
-def _members(unused: Sequence[Option], bits: Sequence[int], number: int) -> list[Option]:
-    return [option for option, bit in zip(unused, bits, strict=True) if number & bit]
-
-
-def _greedy(
-    unused: Sequence[Option], bounds: Sequence[_Bounds], wanted: int, room: int, opening: int
-) -> _Found:
-    """Takes what `least` needs, then what `most` admits; largest first if room is short."""
-    roomiest = sorted(
-        unused, key=lambda option: (-_domain_room(option, unused, bounds), -option.room)
-    )
-    result: _Found = None
-    found_room = -1
-    for order in (unused, roomiest):
-        open_now = [set(bound.open_now) for bound in bounds]
-        cover = _cover(order, bounds, open_now)
-        if cover is None or len(cover) * opening > wanted:
-            continue
-        allowed = list(cover)
-        for option in order:
-            if option not in cover and _opens(option, bounds, open_now) is not None:
-                allowed.append(option)
-                _open(option, bounds, open_now)
-        held = min(room + sum(option.room for option in allowed), wanted)
-        if held > found_room:
-            result, found_room = (allowed, cover), held
-    return result
-
-
-def _domain_room(option: Option, unused: Sequence[Option], bounds: Sequence[_Bounds]) -> int:
-    """The room of its whole domain, by the first rule whose `most` excludes domains."""
-    for bound in bounds:
-        if len({other.domains[bound.position] for other in unused} | bound.open_now) > bound.most:
-            name = option.domains[bound.position]
-            return sum(other.room for other in unused if other.domains[bound.position] == name)
-    return 0
-
-
-def _cover(
-    order: Sequence[Option], bounds: Sequence[_Bounds], open_now: list[set[str]]
-) -> list[Option] | None:
-    """Options that open the domains still needed, those that serve the most rules first."""
-    cover: list[Option] = []
-    while any(len(names) < bound.least for bound, names in zip(bounds, open_now, strict=True)):
-        best: Option | None = None
-        best_gain = 0
-        for option in order:
-            gain = _opens(option, bounds, open_now)
-            if gain is not None and gain > best_gain:
-                best, best_gain = option, gain
-        if best is None:
-            return None
-        cover.append(best)
-        _open(best, bounds, open_now)
-    return cover
-
-
-def _opens(option: Option, bounds: Sequence[_Bounds], open_now: Sequence[set[str]]) -> int | None:
-    """How many needed domains it would open; None if it would exceed the `most` of a rule."""
-    gain = 0
-    for bound, names in zip(bounds, open_now, strict=True):
-        if option.domains[bound.position] in names:
-            continue
-        if len(names) >= bound.most:
-            return None
-        gain += len(names) < bound.least
-    return gain
-
-
-def _open(option: Option, bounds: Sequence[_Bounds], open_now: Sequence[set[str]]) -> None:
-    for bound, names in zip(bounds, open_now, strict=True):
-        names.add(option.domains[bound.position])
 
 
 LABELS = {
@@ -446,8 +293,12 @@ def fill(
         left -= step
         return True
 
-    for option in picked.cover:
-        give(option)
+    covering = list(picked.cover)
+    while covering:
+        refused = [option for option in covering if not give(option)]
+        if len(refused) == len(covering):
+            break
+        covering = refused  # what would have been uneven may be even after others
     # Sorting is stable and the options come in a total order, so ties are deterministic.
     waiting = sorted(
         (

@@ -1,9 +1,9 @@
 """Replicas of a Divided workload over clusters.
 
 Division is stable by default: replicas that run stay where they are. On scale-out only the
-difference is placed; on scale-in the last group shrinks first, and its clusters in proportion. A
-fresh division ignores current placements. Groups are filled in order with as many replicas as fit;
-the rest waits.
+difference is placed; on scale-in clusters that can no longer be used shrink first, then the last
+group, and its clusters in proportion. A fresh division ignores current placements. Groups are
+filled in order with as many replicas as fit; the rest waits.
 
 Within a group StaticWeight divides by the given weights and DynamicWeight by the room of each
 cluster. Aggregated divides by room as well, but over the fewest clusters that have enough room
@@ -18,8 +18,8 @@ from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fairway.core.clusters.domain_sets import Option
 from fairway.core.clusters.spread import (
-    Option,
     Picked,
     Tally,
     Unmet,
@@ -32,6 +32,9 @@ from fairway.core.clusters.spread import (
 from fairway.core.model import Division, Policy, Spread
 from fairway.core.modes.apportionment import Turn, unseat, webster
 
+# The group of clusters that can no longer be used: after all others. No group has such a name.
+_UNUSABLE = "!"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivisionTarget:
@@ -41,6 +44,7 @@ class DivisionTarget:
     group: str = ""
     available: int = 0  # replicas that fit in addition to those assigned
     assigned: int = 0
+    is_usable: bool = True  # False: it has replicas, and would get none today
     weight: int = 1  # given, for StaticWeight; 0: gets nothing
     score: int = 0
     speed_nanos: int = 1_000_000_000  # speed of a replica there; weights are multiplied by it
@@ -72,10 +76,18 @@ def static_weights(division: Division, clusters: Iterable[str]) -> dict[str, int
 
 
 def divide(
-    replicas: int, places: Sequence[DivisionTarget], policy: Policy, *, is_fresh: bool = False
+    replicas: int,
+    places: Sequence[DivisionTarget],
+    policy: Policy,
+    *,
+    is_fresh: bool = False,
+    asked: int = 0,
 ) -> Shares:
-    """Divides replicas over clusters by the policy's groups, division and rules of spread."""
-    board = DivisionTally(places, policy)
+    """Divides replicas over clusters by the policy's groups, division and rules of spread.
+
+    `asked` is how many there are to be in the end, if only some are divided now.
+    """
+    board = DivisionTally(places, policy, asked)
     if policy.division.type == "Duplicated":
         return board.duplicate(replicas)
     if not is_fresh:
@@ -87,13 +99,15 @@ def divide(
 class DivisionTally:
     """The counts while a division is computed."""
 
-    def __init__(self, places: Sequence[DivisionTarget], policy: Policy) -> None:
+    def __init__(self, places: Sequence[DivisionTarget], policy: Policy, asked: int = 0) -> None:
+        self.asked = asked
         order = {group.name: index for index, group in enumerate(policy.groups)}
         self.policy = policy
         self.rules = policy.spread
         self.places = sorted(
-            places,
+            (place if place.is_usable else replace(place, group=_UNUSABLE) for place in places),
             key=lambda place: (
+                not place.is_usable,
                 order.get(place.group, len(order)),
                 -place.score,
                 -(place.available + place.assigned),
@@ -258,14 +272,22 @@ class DivisionTally:
             left = wanted - (self.total() - sum(begin.values()))
             if left <= 0:
                 break
-            picked = pick(self.options(only), self.rules, left, active=active, opening=opening)
+            picked = pick(
+                self.options(only),
+                self.rules,
+                left,
+                active=active,
+                opening=opening,
+                asked=self.asked,
+            )
             if isinstance(picked, Unmet):
                 unmet = picked.rules
                 continue
             before = dict(self.counts)
             grower.fill(picked, left, active)
             # Limits of groups, which `pick` does not know, may have left too few domains.
-            unmet = self._too_few(active, (wanted + sum(begin.values())) // opening)
+            total = max(self.asked, wanted + sum(begin.values()))
+            unmet = self._too_few(active, total // opening)
             if unmet:
                 self.counts = before
         return unmet
@@ -290,7 +312,9 @@ class DivisionTally:
             for place in sorted(self.places, key=lambda target: target.assigned == 0)
             if self.room(place) >= max(self.policy.division.cluster_min, 1)
         ]
-        selection = select(options, self.rules, len(options) if replicas > 0 else 0)
+        # A rule that asks for more domains than there are clusters with room is not met.
+        count = max((len(options), *(rule.least for rule in self.rules))) if replicas > 0 else 0
+        selection = select(options, self.rules, count)
         if selection.unmet:
             kept = {place.cluster: place.assigned for place in self.places if place.assigned}
             return Shares(counts=dict(sorted(kept.items())), unmet=selection.unmet)
@@ -336,10 +360,7 @@ class _Grower:
 
     def fill(self, picked: Picked, wanted: int, active: Sequence[int]) -> None:
         before = dict(self.board.counts)
-        for option in picked.cover:
-            limit = self.board.group_room(option.group)
-            target = wanted if limit is None else min(wanted, limit)
-            wanted -= self._add(Picked(allowed=(), cover=(option,)), picked, target, active)
+        wanted -= self._cover(picked, wanted, active)
         for group in self.board.groups:
             limit = self.board.group_room(group)
             target = wanted if limit is None else min(wanted, limit)
@@ -356,6 +377,24 @@ class _Grower:
             wanted -= self._add(Picked(allowed=rest, cover=()), picked, target, active)
         if self.opening > 1 and active:
             self._level(picked, before, active)
+
+    def _cover(self, picked: Picked, wanted: int, active: Sequence[int]) -> int:
+        """Opens the clusters that must be used; one that is uneven now may be even after others."""
+        added, waiting = 0, list(picked.cover)
+        while waiting:
+            refused = []
+            for option in waiting:
+                limit = self.board.group_room(option.group)
+                target = wanted - added if limit is None else min(wanted - added, limit)
+                part = Picked(allowed=(), cover=(option,))
+                more = self._add(part, picked, target, active)
+                added += more
+                if not more:
+                    refused.append(option)
+            if len(refused) == len(waiting):
+                break
+            waiting = refused
+        return added
 
     def _level(self, picked: Picked, before: Mapping[str, int], active: Sequence[int]) -> None:
         """Empties clusters that started with several replicas and left the counts uneven."""

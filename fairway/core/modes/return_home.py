@@ -66,7 +66,7 @@ def watch(planning: PlanningRound, before: Homeward | None) -> Homeward | None:
     notes = _Notes(moves=dict(before.moves))
     keys = {key: workloads[key] for key, _ in before.room_since if key in workloads}
     for service in _services(planning, keys, frozenset()):
-        _note_room(service, _seats(service), before, notes)
+        _note_room(service, seats_of(service), before, notes)
     if before.look_at is not None:
         notes.moments.append(before.look_at)
     return notes.finish()
@@ -129,7 +129,8 @@ class _Seat:
     quota: int
 
 
-def _seats(service: Service) -> dict[str, _Seat]:
+def seats_of(service: Service) -> dict[str, _Seat]:
+    """Where more replicas of a service would fit, on the first flavors that do."""
     seats: dict[str, _Seat] = {}
     for name in service.candidates.allowed:
         for option in service.options_of(name):
@@ -193,7 +194,7 @@ def _moved(service: Service, before: Homeward | None) -> tuple[tuple[float, int]
 
 def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Step]:
     planning, workload, policy = service.planning, service.workload, service.policy
-    seats = _seats(service)
+    seats = seats_of(service)
     usable, quota_left = _usable(seats)
     room_since = _note_room(service, seats, before, notes)
     recent = _moved(service, before)
@@ -206,7 +207,8 @@ def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Ste
     )
     steps: list[Step] = []
     for move in return_home(places(service, usable), policy, pace, planning.now):
-        step = _move(service, move, seats[move.target].option)
+        reason = Reason(code=Code.RETURNS_HOME, cluster=move.target)
+        step = make_move(service, move, seats[move.target].option, reason)
         if step is not None:
             steps.append(step)
             recent = (*recent, (planning.now, move.count))
@@ -218,7 +220,9 @@ def _moves(service: Service, before: Homeward | None, notes: _Notes) -> list[Ste
     return steps
 
 
-def _move(service: Service, move: way_home.Move, option: Assignment) -> Move | None:
+def make_move(
+    service: Service, move: way_home.Move, option: Assignment, reason: Reason
+) -> Move | None:
     """Takes what a move needs; None if quota does not allow it, even with the old replica gone."""
     planning, workload = service.planning, service.workload
     source = service.options[move.source]
@@ -242,5 +246,5 @@ def _move(service: Service, move: way_home.Move, option: Assignment) -> Move | N
         placed=placed,
         count=move.count,
         stops_first=not move.starts_first,
-        reasons=(Reason(code=Code.RETURNS_HOME, cluster=move.target),),
+        reasons=(reason,),
     )

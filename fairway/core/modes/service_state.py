@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairway.api.meta import Rung
 from fairway.core.clusters.candidates import Candidates
@@ -11,7 +11,7 @@ from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
 from fairway.core.modes.allocation import placed_of
-from fairway.core.modes.division import DivisionTarget, divide, static_weights
+from fairway.core.modes.division import DivisionTally, DivisionTarget, divide, static_weights
 from fairway.core.modes.forms import times, together
 from fairway.core.modes.ladder import held_form
 from fairway.core.modes.restraint import has_made_yield
@@ -21,6 +21,7 @@ from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
 
 ONE = 1_000_000_000  # speed at which a replica counts as one
+_UNWELCOME = 1_000_000  # more than all scores together: a cluster that is a last choice
 
 
 @dataclass(slots=True)
@@ -38,6 +39,12 @@ class Service:
     rung: Rung = "Idle"  # the last that gave something; Preempt stays
     scores: Mapping[str, int] = field(default_factory=dict)  # by cluster; empty if all are equal
 
+    def copy(self) -> Service:
+        """The same state, to try what follows from it."""
+        twin = replace(self, counts=dict(self.counts), options=dict(self.options))
+        twin.pods = dict(self.pods)
+        return twin
+
     @property
     def is_copied(self) -> bool:
         """Whether every cluster gets a copy of all replicas."""
@@ -47,6 +54,14 @@ class Service:
     def counts_speed(self) -> bool:
         """Whether a replica counts by the speed of its flavors, rather than as one."""
         return self.policy.division.counts_speed and not self.is_copied
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether clusters must be divided together: by given weights, or by rules of spread."""
+        division = self.policy.division
+        return not self.counts_speed and (
+            bool(self.policy.spread) or division.type == "StaticWeight"
+        )
 
     @property
     def waiting(self) -> int:
@@ -104,6 +119,14 @@ class Service:
             gone, left = total - sum(fewer.values()), fewer
         return gone
 
+    def overhang(self) -> int:
+        """Replicas beyond the limits of the policy, which division does not count."""
+        limits = [self.policy.division.cluster_max]
+        limits.extend(group.replicas_max for group in self.policy.groups)
+        if self.is_copied or all(limit is None for limit in limits):
+            return 0
+        return sum(self.counts.values()) - sum(kept_within(self).values())
+
     def options_of(self, cluster: str) -> list[Assignment]:
         """The flavors to try in a cluster; a cluster that has replicas keeps its flavors."""
         kept = self.options.get(cluster)
@@ -130,7 +153,8 @@ class Service:
         """How many of `most` more replicas the rules of division allow in a cluster."""
         has = self.counts.get(cluster, 0)
         total = self.workload.replicas if self.is_copied else sum(self.counts.values()) + most
-        shares = divide(total, places(self, {cluster: most}), self.policy)
+        usable = {cluster: most}
+        shares = divide(total, places(self, usable), self.policy, asked=self.workload.replicas)
         return max(0, shares.counts.get(cluster, 0) - has)
 
     def may_open(self, cluster: str) -> bool:
@@ -148,10 +172,11 @@ class Service:
         assert isinstance(packed, pack.Packed), "what was counted fits"
         self.keep(cluster, count, option, (packed, packed))
 
-    def top_up(self, cluster: str, option: Assignment) -> None:
+    def top_up(self, cluster: str, option: Assignment, *, most: int) -> None:
         """Takes the rest of what victims freed in a cluster: it may be more than a replica."""
         wanted = max(0, min(self.shortage(option), self.quota_for(option)))
-        more = min(self.allowed_in(cluster, wanted), self.room_for(cluster, option))
+        allowed = self.allowed_in(cluster, min(wanted, most))
+        more = min(allowed, self.room_for(cluster, option))
         if more > 0:
             self.add(cluster, more, option)
 
@@ -208,18 +233,27 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
     names = sorted({*service.counts, *usable})
     weights = static_weights(service.policy.division, names)
     clusters = service.planning.snapshot.facts.clusters
+    unwelcome = service.candidates.unwelcome
     return [
         DivisionTarget(
             cluster=name,
             group=group_of.get(name, ""),
             available=usable.get(name, 0),
             assigned=service.counts.get(name, 0),
+            is_usable=name in group_of,
             weight=weights[name],
-            score=service.scores.get(name, 0),
+            score=service.scores.get(name, 0) - (_UNWELCOME if name in unwelcome else 0),
             domains=domains(clusters[name], service.policy.spread) if name in clusters else (),
         )
         for name in names
     ]
+
+
+def kept_within(service: Service) -> dict[str, int]:
+    """The replicas in each cluster, less those beyond the limits of the policy."""
+    board = DivisionTally(places(service, {}), service.policy)
+    board.keep(sum(service.counts.values()))
+    return board.counts
 
 
 def placements(service: Service) -> tuple[Placed, ...]:

@@ -104,7 +104,7 @@ def _moves_to(
         board.grow(freed, only=group, least=0)
         grown = sum(board.counts.values()) - sum(between.values())
         if grown == freed:
-            return list(_pair(_differences(before, between), _differences(board.counts, between)))
+            return list(pair(differences(before, between), differences(board.counts, between)))
         count = grown
     return []
 
@@ -115,11 +115,11 @@ def _homes(places: Sequence[DivisionTarget], policy: Policy) -> list[DivisionTar
     return [place for place in places if place.assigned or place.available >= least]
 
 
-def _differences(more: Mapping[str, int], fewer: Mapping[str, int]) -> list[tuple[str, int]]:
+def differences(more: Mapping[str, int], fewer: Mapping[str, int]) -> list[tuple[str, int]]:
     return [(name, more[name] - fewer[name]) for name in sorted(more) if more[name] > fewer[name]]
 
 
-def _pair(
+def pair(
     sources: Iterable[tuple[str, int]], targets: Iterable[tuple[str, int]]
 ) -> Iterator[tuple[str, str, int]]:
     """Pairs leaving with arriving replicas; both add up to the same."""

@@ -17,7 +17,9 @@ import msgspec
 
 from fairway.api.equality import same
 from fairway.api.errors import BadRequest, FieldError, Invalid, forbidden, invalid, readable
+from fairway.api.meta import GROUP
 from fairway.api.submission import CREATED_BY, HUB, SUBMITTED_BY
+from fairway.api.taint_times import stamp
 from fairway.clock import Clock, timestamp
 from fairway.resources.metadata import metadata_faults, misshapen
 from fairway.resources.resource import Resource
@@ -60,6 +62,7 @@ class Admission:
             raise BadRequest("resourceVersion should not be set on objects to be created")
         self._name(metadata)
         self._begin(resource, body, metadata)
+        self._stamp(resource, body, None)
         self._conform(resource, body, None, write)
         # The writer does not own the status, whatever the kind initializes it with.
         written = {k: v for k, v in body.items() if k != "status" or not resource.has_status}
@@ -75,6 +78,7 @@ class Admission:
             raise BadRequest("an object to be created by apply has no resourceVersion and no uid")
         entries = metadata.pop("managedFields", [])
         self._begin(resource, body, metadata)
+        self._stamp(resource, body, None)
         self._conform(resource, body, None, write)
         return self._create(body, entries, write)
 
@@ -99,6 +103,8 @@ class Admission:
         # that is kept comes from a separate copy.
         kept = old if known is not None and resource.prepare is None else record.body()
         body = _merged_with_old(resource, kept, body, subresource, write)
+        if not subresource:
+            self._stamp(resource, body, old)
         self._conform(resource, body, old, write, known=known)
         if not subresource:
             write.warn(str(field) for field in resource.deprecated_fields if field.is_in(body))
@@ -126,6 +132,11 @@ class Admission:
             metadata["generation"] = 1
         if resource.has_status:
             body.pop("status", None)
+
+    def _stamp(self, resource: Resource, body: JsonObject, old: JsonObject | None) -> None:
+        """Notes times that a writer may leave out: when a taint was added to a cluster."""
+        if (resource.group, resource.plural) == (GROUP, "clusters"):
+            stamp(body, old, timestamp(self.clock.now()))
 
     def _create(self, body: JsonObject, entries: list[JsonObject], write: Write) -> JsonObject:
         annotations = body["metadata"].setdefault("annotations", {})

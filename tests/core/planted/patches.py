@@ -153,7 +153,7 @@ PATCHES = (
     ),
     Patch(
         "a service gets replicas beyond its quota",
-        "modes/service.py",
+        "modes/service_growth.py",
         "more = min(more, usable.get(name, 0), quota)",
         "more = min(more, usable.get(name, 0))",
         "../properties",

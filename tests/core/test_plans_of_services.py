@@ -1,0 +1,372 @@
+"""Tables of small fleets: services whose policy changed, or that are divided anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairway.api.reasons import Code
+from fairway.core.checks.invariants import broken
+from fairway.core.cycle import plan
+from fairway.core.snapshot import Snapshot
+from fairway.core.transitions import after
+from fairway.view.objects import Objects
+from tests.builders import H100, NOW, cluster, fleet, plan_of, policy, pool, queue, told, workload
+
+EAST, WEST, NORTH = cluster("east", 8), cluster("west", 8), cluster("north", 8)
+ONLY_WEST = policy("p", ["west"])
+BOTH = policy("p", ["east", "west"])
+CLOSED = cluster("east", 8, hold="Hold")
+
+
+def service(replicas: int, running: str | dict[str, int], **spec: Any) -> dict[str, Any]:
+    spec = {"policy": "p", **spec}
+    return workload("s", "q", mode="Divided", replicas=replicas, running=running, **spec)
+
+
+def at_most(count: int, **spec: Any) -> dict[str, Any]:
+    return policy("p", division={"type": "DynamicWeight", "perClusterMax": count}, **spec)
+
+
+CHANGED = {
+    "replicas leave a cluster that the policy no longer allows": (
+        [queue("q", 16), EAST, WEST, ONLY_WEST, service(4, {"east": 3, "west": 1})],
+        ["s leaves 3 in east, is in west:4@h100"],
+    ),
+    "they leave a cluster in no group": (
+        [queue("q", 16), EAST, WEST, policy("p", selector={"names": ["west"]}), service(2, "east")],
+        ["s leaves 2 in east, is in west:2@h100"],
+    ),
+    "they leave a cluster that the queue no longer allows": (
+        [queue("q", 16, clusters={"names": ["west"]}), EAST, WEST, service(2, "east", policy="")],
+        ["s leaves 2 in east, is in west:2@h100"],
+    ),
+    "they stay where the policy says so": (
+        [queue("q", 16), EAST, WEST, policy("p", ["west"], whenNoLongerAllowed="Stay"),
+         service(2, "east")],
+        [],
+    ),
+    "where they stay, more come to allowed clusters only": (
+        [queue("q", 16), EAST, WEST, policy("p", ["west"], whenNoLongerAllowed="Stay"),
+         service(3, {"east": 2})],
+        ["s starts in east:2@h100 + west:1@h100"],
+    ),
+    "they stay if no cluster is allowed at all": (
+        [queue("q", 16), EAST, WEST, policy("p", ["south"]), service(2, "east")],
+        [],
+    ),
+    "a cluster that is only closed or tainted is not left": (
+        [queue("q", 16), CLOSED, WEST, BOTH, service(2, "east")],
+        [],
+    ),
+    "what finds no room waits, and keeps running within the budget": (
+        [queue("q", 16), EAST, cluster("west", 1), ONLY_WEST, service(3, "east")],
+        ["s leaves 3 in east, is in west:1@h100",
+         "s waits: NotSelected, DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "without quota for both they start when others have stopped": (
+        [queue("q", 2), EAST, WEST, ONLY_WEST, service(2, "east")],
+        ["s leaves 2 in east, is in ",
+         "s waits: NotSelected, QuotaExceeded, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "new places may be provisioned": (
+        [queue("q", 16), EAST, cluster("west", 1, pools=[pool("p", 8, stock=1)]), ONLY_WEST,
+         workload("x", "q", running="west"), service(2, "east")],
+        ["s gets 1 of west/p", "s leaves 2 in east, is in west:2@h100"],
+    ),
+    "a gang stays until it ends": (
+        [queue("q", 16), EAST, WEST, ONLY_WEST,
+         workload("g", "q", count=2, running="east", policy="p")],
+        [],
+    ),
+    "copies leave clusters that are no longer allowed": (
+        [queue("q", 16), EAST, WEST, policy("p", ["west"], division={"type": "Duplicated"}),
+         service(2, {"east": 2, "west": 2})],
+        ["s leaves 2 in east, is in west:2@h100"],
+    ),
+    "scale-in takes from clusters that can no longer be used first": (
+        [queue("q", 16), CLOSED, WEST, NORTH, policy("p", ["east", "west", "north"]),
+         service(4, {"east": 2, "north": 2, "west": 2})],
+        ["s starts in north:2@h100 + west:2@h100"],
+    ),
+    "scale-in takes from clusters that are no longer allowed, before the others leave": (
+        [queue("q", 16), EAST, WEST, ONLY_WEST, service(3, {"east": 2, "west": 2})],
+        ["s starts in east:1@h100 + west:2@h100"],
+    ),
+    "a lowered limit of a cluster is worked off": (
+        [queue("q", 16), EAST, WEST, at_most(2), service(4, {"east": 4})],
+        ["s leaves 2 in east, is in east:2@h100 + west:2@h100"],
+    ),
+    "a lowered limit of a group is worked off": (
+        [queue("q", 16), EAST, WEST, policy("p", groups=[
+            {"name": "a", "selector": {"names": ["east"]}, "replicasMax": 1},
+            {"name": "b", "selector": {"names": ["west"]}}]), service(4, {"east": 3, "west": 1})],
+        ["s leaves 2 in east, is in east:1@h100 + west:3@h100"],
+    ),
+    "a lowered limit never places more than asked": (
+        [queue("q", 16), EAST, WEST, at_most(2, whenNoLongerAllowed="Stay"),
+         service(5, {"east": 4})],
+        ["s starts in east:4@h100 + west:1@h100"],
+    ),
+    "scale-in stops no more than asked, whatever the limit": (
+        [queue("q", 16), EAST, WEST, at_most(1), service(5, {"east": 6})],
+        ["s starts in east:5@h100"],
+    ),
+    "an open breaker of moves keeps all where they are": (
+        [{**fleet(breakers={"movesPerHour": 1}), "status": {"breakers": [
+            {"name": "Moves", "pastHour": "1", "openSince": "2026-11-15T07:59:00Z"}]}},
+         queue("q", 16), EAST, WEST, ONLY_WEST, service(2, "east")],
+        [],
+    ),
+}  # fmt: skip
+
+
+AT = "2026-11-15T07:59:00Z"  # a minute ago
+EVENLY = policy("p", division={"type": "StaticWeight"})
+
+
+def rebalanced(request: dict[str, Any]) -> dict[str, Any]:
+    """A service whose request was fulfilled."""
+    return {**request, "status": {**request["status"], "rebalancedAt": AT}}
+
+
+REBALANCED = {
+    "without a request replicas stay where they are": (
+        [queue("q", 16), EAST, WEST, EVENLY, service(4, "east")],
+        [],
+    ),
+    "on request they are divided afresh": (
+        [queue("q", 16), EAST, WEST, EVENLY, service(4, "east", rebalanceAt=AT)],
+        ["s moves 2 from east to west"],
+    ),
+    "a policy may request it for all its services": (
+        [queue("q", 16), EAST, WEST, policy("p", division={"type": "StaticWeight"}, rebalanceAt=AT),
+         service(4, "east")],
+        ["s moves 2 from east to west"],
+    ),
+    "once": (
+        [queue("q", 16), EAST, WEST, EVENLY, rebalanced(service(4, "east", rebalanceAt=AT))],
+        [],
+    ),
+    "not before its time": (
+        [queue("q", 16), EAST, WEST, EVENLY,
+         service(4, "east", rebalanceAt="2026-11-15T08:01:00Z")],
+        [],
+    ),
+    "a request for what is divided well is fulfilled without a move": (
+        [queue("q", 16), EAST, WEST, EVENLY,
+         service(4, {"east": 2, "west": 2}, rebalanceAt=AT)],
+        ["s is rebalanced in east:2@h100 + west:2@h100"],
+    ),
+    "without quota for both one stops first": (
+        [queue("q", 4), EAST, WEST, EVENLY, service(4, "east", rebalanceAt=AT)],
+        ["s stops 1 in east, then moves to west"],
+    ),
+    "with quota for some, these move first": (
+        [queue("q", 5), EAST, WEST, EVENLY, service(4, "east", rebalanceAt=AT)],
+        ["s moves 1 from east to west"],
+    ),
+    "without quota and without a budget nothing moves, and the request is over": (
+        [queue("q", 4), EAST, WEST, EVENLY,
+         service(4, "east", rebalanceAt=AT, disruption={"maxUnavailable": 0})],
+        ["s is rebalanced in east:4@h100"],
+    ),
+    "groups are filled in order": (
+        [queue("q", 16), cluster("east", 1), WEST, policy("p", ["east"], ["west"]),
+         service(3, "west", rebalanceAt=AT)],
+        ["s moves 1 from west to east"],
+    ),
+    "few clusters are used where replicas are kept together": (
+        [queue("q", 16), EAST, WEST, NORTH, policy("p"),
+         service(6, {"east": 2, "north": 2, "west": 2}, rebalanceAt=AT)],
+        ["s moves 2 from north to east", "s moves 2 from west to east"],
+    ),
+    "missing replicas come first": (
+        [queue("q", 16), EAST, WEST, EVENLY, service(4, {"east": 2}, rebalanceAt=AT)],
+        ["s starts in east:2@h100 + west:2@h100"],
+    ),
+}  # fmt: skip
+
+
+def spread(*rules: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return policy("p", spread=list(rules), **spec)
+
+
+def fresh(replicas: int, **spec: Any) -> dict[str, Any]:
+    spec = {"policy": "p", **spec}
+    return workload("s", "q", mode="Divided", replicas=replicas, **spec)
+
+
+LEAVES = {"key": "x", "effect": "NoExecute", "timeAdded": "2026-11-15T07:59:30Z"}
+FOR_A_TIME = {"key": "x", "operator": "Exists", "tolerationSeconds": 60}
+
+TAINTED = {
+    "a cluster that is tolerated for a time only is a last choice": (
+        [queue("q", 16), cluster("east", 8, taints=[LEAVES]), cluster("west", 4),
+         policy("p", tolerations=[FOR_A_TIME]), workload("s", "q", mode="Divided", replicas=3,
+                                                         policy="p")],
+        ["s starts in west:3@h100"],
+    ),
+    "it is used if there is no other": (
+        [queue("q", 16), cluster("east", 8, taints=[LEAVES]),
+         policy("p", tolerations=[FOR_A_TIME]), workload("g", "q", count=3, policy="p")],
+        ["g starts in east:3@h100"],
+    ),
+    "no longer, once the time is over": (
+        [queue("q", 16),
+         cluster("east", 8, taints=[{**LEAVES, "timeAdded": "2026-11-15T07:59:00Z"}]),
+         policy("p", tolerations=[FOR_A_TIME]), workload("g", "q", count=3, policy="p")],
+        ["g waits: Tainted, NoCluster"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "want"), TAINTED.values(), ids=list(TAINTED))
+def test_a_taint_counts_from_when_it_was_added(
+    objects: list[dict[str, Any]], want: list[str]
+) -> None:
+    assert told(plan_of(*objects)) == want
+
+
+RECLAIM = {"preemption": {"reclaim": "Any"}}
+# Queue q owns everything, and another queue has borrowed what `full` says.
+TREE = [queue("root"), queue("q", 64, parent="root", **RECLAIM), queue("b", 0, parent="root")]
+TWO = {"by": "Cluster", "least": 2}
+EVEN = {"by": "Cluster", "skew": 1}
+
+
+def full(where: str, *names: str) -> list[dict[str, Any]]:
+    """Workloads of one GPU each that fill a cluster and may be reclaimed from."""
+    return [workload(name, "b", running=where) for name in names]
+
+
+NEW = [pool("n", 1, stock=8)]
+A100 = {**H100, "metadata": {"name": "a100"}, "spec": {"nodeLabels": {"accelerator": "a100"}}}
+BOTH_KINDS = queue("q", quotas={"h100": 16, "a100": 16})
+
+SPREAD = {
+    "given weights hold over clusters of different flavors": (
+        [A100, BOTH_KINDS, EAST, cluster("west", 8, model="a100"), EVENLY, fresh(4)],
+        ["s starts in east:2@h100 + west:2@a100"],
+    ),
+    "a difference of at most one holds over clusters of different flavors": (
+        [A100, BOTH_KINDS, EAST, cluster("west", 8, model="a100"), spread(EVEN), fresh(5)],
+        ["s starts in east:3@h100 + west:2@a100"],
+    ),
+    "two clusters at least, of different flavors": (
+        [A100, BOTH_KINDS, EAST, cluster("west", 8, model="a100"), spread(TWO), fresh(4)],
+        ["s starts in east:3@h100 + west:1@a100"],
+    ),
+    "two clusters at least, of different groups": (
+        [queue("q", 16), EAST, WEST, policy("p", ["east"], ["west"], spread=[TWO]), fresh(4)],
+        ["s starts in east:3@h100 + west:1@h100"],
+    ),
+    "given weights hold for victims": (
+        [*TREE, cluster("east", 2), cluster("west", 2), EVENLY,
+         *full("east", "e1", "e2"), *full("west", "w1", "w2"), fresh(2)],
+        ["e1 yields to s", "w1 yields to s", "s starts in east:1@h100 + west:1@h100 after e1, w1"],
+    ),
+    "a difference of at most one holds for victims": (
+        [*TREE, cluster("east", 3), cluster("west", 1), spread(EVEN),
+         *full("east", "e1", "e2", "e3"), *full("west", "w1"), fresh(4)],
+        ["e1 yields to s", "w1 yields to s", "e2 yields to s",
+         "s starts in east:2@h100 + west:1@h100 after e1, w1, e2",
+         "s waits: DoesNotFit, SpreadUnmet, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "given weights hold for new nodes": (
+        [queue("q", 16), cluster("east", 1, pools=NEW), cluster("west", 1, pools=NEW), EVENLY,
+         workload("x", "q", running="east"), workload("y", "q", running="west"), fresh(4)],
+        ["s gets 2 of east/n", "s gets 2 of west/n", "s starts in east:2@h100 + west:2@h100"],
+    ),
+    "a difference of at most one holds for new nodes": (
+        [queue("q", 16), cluster("east", 1, pools=NEW),
+         cluster("west", 1, pools=[pool("n", 1, stock=1)]), spread(EVEN),
+         workload("x", "q", running="east"), workload("y", "q", running="west"), fresh(4)],
+        ["s gets 2 of east/n", "s gets 1 of west/n", "s starts in east:2@h100 + west:1@h100",
+         "s waits: DoesNotFit, NoVictims, SpreadUnmet, PartlyPlaced"],
+    ),
+    "two clusters at least: what is idle here, and a victim there": (
+        [*TREE, EAST, cluster("west", 1), spread(TWO), *full("west", "w1"), fresh(4)],
+        ["w1 yields to s", "s starts in east:3@h100 + west:1@h100 after w1"],
+    ),
+    "two clusters at least: what is idle here, and a new node there": (
+        [queue("q", 16), EAST, cluster("west", 1, pools=NEW), spread(TWO),
+         workload("y", "q", running="west"), fresh(4)],
+        ["s gets 1 of west/n", "s starts in east:3@h100 + west:1@h100"],
+    ),
+    "nobody yields to a rule that is only preferred": (
+        [*TREE, EAST, cluster("west", 1), spread({**TWO, "whenUnsatisfiable": "Prefer"}),
+         *full("west", "w1"), fresh(4)],
+        ["s starts in east:4@h100"],
+    ),
+    "a rule that cannot hold is the reason given, and nothing starts": (
+        [queue("q", 16), EAST, policy("p", ["east"], spread=[TWO]), fresh(4)],
+        ["s waits: SpreadUnmet, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "a rule that holds replicas back is the reason given": (
+        [queue("q", 16), EAST, cluster("west", 1), spread(EVEN), fresh(5)],
+        ["s starts in east:2@h100 + west:1@h100",
+         "s waits: DoesNotFit, SpreadUnmet, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "copies in two clusters at least, of different flavors": (
+        [A100, BOTH_KINDS, EAST, cluster("west", 8, model="a100"),
+         spread(TWO, division={"type": "Duplicated"}), fresh(3)],
+        ["s starts in east:3@h100 + west:3@a100"],
+    ),
+    "copies in two clusters at least: not whole, if quota does not allow more": (
+        [queue("q", 4), EAST, WEST, spread(TWO, division={"type": "Duplicated"}), fresh(3)],
+        ["s starts in east:3@h100 + west:1@h100",
+         "s waits: QuotaExceeded, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "copies in two clusters at least: a victim there": (
+        [*TREE, EAST, cluster("west", 1), spread(TWO, division={"type": "Duplicated"}),
+         *full("west", "w1"), fresh(1)],
+        ["w1 yields to s", "s starts in east:1@h100 + west:1@h100 after w1"],
+    ),
+    "no copy at all where there cannot be two": (
+        [queue("q", 16), EAST, spread(TWO, division={"type": "Duplicated"}), fresh(2)],
+        ["s waits: SpreadUnmet, NoVictims, NoPool, PartlyPlaced"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "want"), SPREAD.values(), ids=list(SPREAD))
+def test_rules_of_division_hold_on_every_rung_and_over_all_clusters(
+    objects: list[dict[str, Any]], want: list[str]
+) -> None:
+    assert told(plan_of(*objects)) == want
+
+
+@pytest.mark.parametrize(("objects", "want"), REBALANCED.values(), ids=list(REBALANCED))
+def test_a_service_is_divided_afresh(objects: list[dict[str, Any]], want: list[str]) -> None:
+    assert told(plan_of(*objects)) == want
+
+
+@pytest.mark.parametrize(("objects", "want"), CHANGED.values(), ids=list(CHANGED))
+def test_a_changed_policy_reaches_what_runs(objects: list[dict[str, Any]], want: list[str]) -> None:
+    assert told(plan_of(*objects)) == want
+
+
+@pytest.mark.parametrize(
+    ("objects", "want"),
+    [*CHANGED.values(), *REBALANCED.values(), *SPREAD.values()],
+    ids=[*CHANGED, *REBALANCED, *SPREAD],
+)
+def test_no_rule_is_broken_and_the_next_plan_does_not_go_back(
+    objects: list[dict[str, Any]], want: list[str]
+) -> None:
+    facts = Objects.of([H100, *objects]).facts(NOW)
+    made, _ = plan(Snapshot(facts))
+    assert broken(facts, made) == []
+    for _ in range(4):
+        facts = after(facts, made)
+        made, _ = plan(Snapshot(facts))
+    assert made.steps == (), "it comes to rest"
+
+
+def test_a_move_says_that_it_was_requested() -> None:
+    objects, _ = REBALANCED["on request they are divided afresh"]
+    (step,) = plan_of(*objects).steps
+    assert [reason.code for reason in step.reasons] == [Code.REBALANCED]
+    assert step.render()["rebalanced"] is True
