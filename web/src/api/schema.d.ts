@@ -984,7 +984,7 @@ export interface components {
                         key: string;
                         /**
                          * Format: date-time
-                         * @description When the taint was added; tolerationSeconds counts from then.
+                         * @description When the taint was added; tolerationSeconds counts from then. The hub notes it for NoExecute taints of clusters if it is not given.
                          */
                         timeAdded?: string;
                         /** @description Value of the taint. */
@@ -1189,6 +1189,8 @@ export interface components {
                         outage?: boolean;
                         /** @description Expected failures per pod and hour of running. */
                         podFailuresPerHour?: number | string;
+                        /** @description Images that the cluster refuses: objects whose pods use them are not created. */
+                        refusedImages?: string[];
                     };
                     /** @description Kinds that the cluster serves, as group/version/Kind; empty: all. */
                     kinds?: string[];
@@ -1230,7 +1232,7 @@ export interface components {
                             key: string;
                             /**
                              * Format: date-time
-                             * @description When the taint was added; tolerationSeconds counts from then.
+                             * @description When the taint was added; tolerationSeconds counts from then. The hub notes it for NoExecute taints of clusters if it is not given.
                              */
                             timeAdded?: string;
                             /** @description Value of the taint. */
@@ -1292,7 +1294,7 @@ export interface components {
                     key: string;
                     /**
                      * Format: date-time
-                     * @description When the taint was added; tolerationSeconds counts from then.
+                     * @description When the taint was added; tolerationSeconds counts from then. The hub notes it for NoExecute taints of clusters if it is not given.
                      */
                     timeAdded?: string;
                     /** @description Value of the taint. */
@@ -1512,7 +1514,7 @@ export interface components {
                         key: string;
                         /**
                          * Format: date-time
-                         * @description When the taint was added; tolerationSeconds counts from then.
+                         * @description When the taint was added; tolerationSeconds counts from then. The hub notes it for NoExecute taints of clusters if it is not given.
                          */
                         timeAdded?: string;
                         /** @description Value of the taint. */
@@ -1578,6 +1580,23 @@ export interface components {
                      * @description Time from which the pool may be tried again as a last resort.
                      */
                     tryAt?: string;
+                }[];
+                /** @description NoExecute taints of the spec that do not say when they were added, with the time at which the hub first saw them. */
+                taints?: {
+                    /**
+                     * @description NoSchedule keeps new pods away, PreferNoSchedule does so if possible, NoExecute also evicts.
+                     * @enum {string}
+                     */
+                    effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+                    /** @description Key of the taint. */
+                    key: string;
+                    /**
+                     * Format: date-time
+                     * @description When the taint was added; tolerationSeconds counts from then. The hub notes it for NoExecute taints of clusters if it is not given.
+                     */
+                    timeAdded?: string;
+                    /** @description Value of the taint. */
+                    value?: string;
                 }[];
                 /**
                  * Format: int64
@@ -1660,7 +1679,7 @@ export interface components {
                             key: string;
                             /**
                              * Format: date-time
-                             * @description When the taint was added; tolerationSeconds counts from then.
+                             * @description When the taint was added; tolerationSeconds counts from then. The hub notes it for NoExecute taints of clusters if it is not given.
                              */
                             timeAdded?: string;
                             /** @description Value of the taint. */
@@ -1888,7 +1907,7 @@ export interface components {
                     key: string;
                     /**
                      * Format: date-time
-                     * @description When the taint was added; tolerationSeconds counts from then.
+                     * @description When the taint was added; tolerationSeconds counts from then. The hub notes it for NoExecute taints of clusters if it is not given.
                      */
                     timeAdded?: string;
                     /** @description Value of the taint. */
@@ -2038,6 +2057,12 @@ export interface components {
                      * @enum {string}
                      */
                     gangStart: "Detect" | "Reserve";
+                    /**
+                     * Format: int64
+                     * @description Seconds after which replicas that leave a drained or tainted cluster stop even if their disruption budget does not allow it.
+                     * @default 600
+                     */
+                    leaveSeconds: number;
                     /**
                      * @description What happens to workloads whose cluster is lost.
                      * @default Wait
@@ -2432,6 +2457,11 @@ export interface components {
                  * @description Number of clusters to choose, for others that read the status; unset: all that match.
                  */
                 numberOfClusters?: number;
+                /**
+                 * Format: date-time
+                 * @description Time at which the services of this policy are divided afresh, once each; a later time does so again.
+                 */
+                rebalanceAt?: string;
                 /** @description How replicas return to an earlier group. */
                 returnHome?: {
                     /**
@@ -2567,6 +2597,12 @@ export interface components {
                 }[];
                 /** @description Whether to compare the price of lost work with the price of provisioning if both are possible, instead of following the ladder. */
                 weighPrice?: boolean;
+                /**
+                 * @description What services do in clusters that this policy or their queue no longer allows, and with replicas beyond lowered limits. Leave: they move, as fast as their disruption budget allows. Stay: they stay. Gangs and sweeps always stay until they end.
+                 * @default Leave
+                 * @enum {string}
+                 */
+                whenNoLongerAllowed: "Leave" | "Stay";
             };
             /** @description Clusters that the policy chooses. */
             status?: {
@@ -2701,23 +2737,23 @@ export interface components {
                 /** @description When the search for a flavor stops, and which flavor is preferred. */
                 fungibility?: {
                     /**
-                     * @description What is preferred if no flavor ended the search.
+                     * @description Whether to borrow rather than preempt, or to preempt rather than borrow. PreemptionOverBorrowing requires TryNextFlavor in both other fields.
                      * @default BorrowingOverPreemption
                      * @enum {string}
                      */
                     preference: "BorrowingOverPreemption" | "PreemptionOverBorrowing";
                     /**
-                     * @description What to do if a flavor fits by borrowing.
-                     * @default Borrow
+                     * @description If a flavor fits by borrowing: MayStopSearch takes it, TryNextFlavor first looks for one that fits without, or by borrowing from nearer. Borrow is an older name of MayStopSearch.
+                     * @default MayStopSearch
                      * @enum {string}
                      */
-                    whenCanBorrow: "Borrow" | "TryNextFlavor";
+                    whenCanBorrow: "Borrow" | "MayStopSearch" | "TryNextFlavor";
                     /**
-                     * @description What to do if a flavor fits by preemption.
+                     * @description If something must be preempted: MayStopSearch takes the first flavor that has victims, TryNextFlavor compares all flavors: by whether quota is only reclaimed, by how much is borrowed, then by the harm to the victims. Preempt is an older name of MayStopSearch.
                      * @default TryNextFlavor
                      * @enum {string}
                      */
-                    whenCanPreempt: "Preempt" | "TryNextFlavor";
+                    whenCanPreempt: "MayStopSearch" | "Preempt" | "TryNextFlavor";
                 };
                 /**
                  * @description Hold: start nothing new in this queue and below. HoldAndDrain: also stop what runs.
@@ -2833,6 +2869,11 @@ export interface components {
                     /** @description Users who may submit. */
                     users?: string[];
                 };
+                /**
+                 * @description What its workloads get of resources that no resource group of this queue or of a queue above names: nothing (Unavailable), or as much as there is (Unlimited). The number of pods counts only where a group names it. Unset: as the parent says; Unavailable at the root of a tree.
+                 * @enum {string}
+                 */
+                uncovered?: "Unavailable" | "Unlimited";
                 /** @description Limits per user in this queue and below; the first limit that names the user applies, else the first for everyone. */
                 userLimits?: {
                     /** @description Maximum resources at a time, over all flavors. */
@@ -2923,6 +2964,11 @@ export interface components {
                  * @description Weighted dominant share, in thousandths of what may be borrowed, rounded up.
                  */
                 share?: number;
+                /**
+                 * @description What applies to resources that no resource group names.
+                 * @enum {string}
+                 */
+                uncovered?: "Unavailable" | "Unlimited";
                 /** @description Usage per flavor and resource. */
                 usage?: {
                     /** @description Part of it that is borrowed. */
@@ -3103,9 +3149,16 @@ export interface components {
                 podSets?: {
                     /**
                      * Format: int64
+                     * @description Number of pods that must succeed in all, such as the completions of a Job. When fewer are left than run at a time, the others give back their quota and nodes; unset: pods keep theirs until the workload ends.
+                     */
+                    completions?: number;
+                    /**
+                     * Format: int64
                      * @description Number of pods; per replica in a Divided workload.
                      */
                     count?: number;
+                    /** @description Pod sets with the same group use the same flavors; empty: each uses what suits it. */
+                    group?: string;
                     /**
                      * Format: int64
                      * @description Minimum useful number of pods; unset: all.
@@ -3196,6 +3249,11 @@ export interface components {
                 priorityClass?: string;
                 /** @description Queue to wait in; empty: the default queue of the namespace, else of the fleet. */
                 queue?: string;
+                /**
+                 * Format: date-time
+                 * @description Time at which the replicas of a Divided workload are divided afresh, once; a later time does so again.
+                 */
+                rebalanceAt?: string;
                 /**
                  * Format: int64
                  * @description Number of replicas of a Divided workload; unset: 1.
@@ -3332,6 +3390,11 @@ export interface components {
                          * @enum {string}
                          */
                         leaves?: "Now" | "WhenReplaced" | "WithinBudget";
+                        /**
+                         * Format: date-time
+                         * @description Time at which a placement that leaves within the budget stops in any case.
+                         */
+                        leavesBy?: string;
                         /** @description Pods, by pod set. */
                         podSets?: {
                             /**
@@ -3343,6 +3406,11 @@ export interface components {
                             domains?: {
                                 [key: string]: number;
                             };
+                            /**
+                             * Format: int64
+                             * @description Number of these pods that have finished and are not charged any more.
+                             */
+                            finished?: number;
                             /** @description Flavor of each resource. */
                             flavors?: {
                                 [key: string]: string;
@@ -3376,6 +3444,11 @@ export interface components {
                      * @enum {string}
                      */
                     rung?: "Idle" | "Preempt" | "Provision";
+                    /**
+                     * Format: int64
+                     * @description Maximum run time by the fleet policies in force when it was decided; unset: none.
+                     */
+                    runSecondsLimit?: number;
                     /** @description List of the clusters, for people. */
                     summary?: string;
                     /**
@@ -3573,6 +3646,11 @@ export interface components {
                 ranSeconds?: number;
                 /** @description Reason code for the phase; its text is generated when read. */
                 reason?: string;
+                /**
+                 * Format: date-time
+                 * @description When it was last divided afresh on request.
+                 */
+                rebalancedAt?: string;
                 /** @description Placements being released; charged until their pods are confirmed gone. */
                 releasing?: {
                     /**
@@ -3591,6 +3669,11 @@ export interface components {
                      * @enum {string}
                      */
                     leaves?: "Now" | "WhenReplaced" | "WithinBudget";
+                    /**
+                     * Format: date-time
+                     * @description Time at which a placement that leaves within the budget stops in any case.
+                     */
+                    leavesBy?: string;
                     /** @description Pods, by pod set. */
                     podSets?: {
                         /**
@@ -3602,6 +3685,11 @@ export interface components {
                         domains?: {
                             [key: string]: number;
                         };
+                        /**
+                         * Format: int64
+                         * @description Number of these pods that have finished and are not charged any more.
+                         */
+                        finished?: number;
                         /** @description Flavor of each resource. */
                         flavors?: {
                             [key: string]: string;
