@@ -274,9 +274,13 @@ class FleetSpec(Part, frozen=True, kw_only=True):
     forecast_depth: Annotated[
         Count, doc("Number of workloads at the head of each queue whose start is forecast.")
     ] = 20
-    history_seconds: Annotated[Seconds, doc("Seconds that decisions are kept for replay.")] = (
-        604_800
-    )
+    history_seconds: Annotated[
+        Seconds,
+        doc(
+            "Seconds for which decisions are in the history; a hub keeps at most 5,000 rounds of "
+            "them."
+        ),
+    ] = 604_800
 
 
 class BreakerStatus(Part, frozen=True, kw_only=True):

@@ -200,7 +200,8 @@ class ControlPlane:
 
     async def decisions(self, workload: str, most: int) -> list[dict[str, Any]]:
         """Recent decisions on all workloads or on one, the latest last."""
-        return self.scheduler.decisions.latest(workload, most)
+        since = self._clock.now() - self.cache.fleet().spec.history_seconds
+        return self.scheduler.decisions.latest(workload, most, since=since)
 
     async def standing(self) -> dict[str, Any]:
         standings = await self.scheduler.ask(Standings())

@@ -17,7 +17,6 @@ from fairway.api.meta import Part
 CODE = Path(__file__).parents[2] / "fairway"
 # Read by nothing yet, and what will read it. A field that is read leaves this table.
 UNREAD = {
-    "FleetSpec.history_seconds": "nothing: records are limited by their size; it will be removed",
     "QueueSpec.refuse_impossible": "refused when it is written, until impossible means never",
 }
 

@@ -246,7 +246,12 @@ async def submit(store: Store) -> None:
     ours = {"apiVersion": "fairway.dev/v1alpha1"}
     cluster = {"metadata": {"name": "here"}, "spec": {"simulated": {"nodePools": [pool]}}}
     await store.create(CLUSTERS, {**ours, "kind": "Cluster", **cluster}, write=WRITE)
-    queue = {**ours, "kind": "Queue", "metadata": {"name": "research"}, "spec": {}}
+    queue = {
+        **ours,
+        "kind": "Queue",
+        "metadata": {"name": "research"},
+        "spec": {"uncovered": "Unlimited"},
+    }
     await store.create(QUEUES, queue, write=WRITE)
     for number in range(JOBS):
         await store.create(WORKLOADS, job(f"train-{number}"), namespace="default", write=WRITE)

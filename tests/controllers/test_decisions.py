@@ -139,6 +139,24 @@ async def test_a_hub_that_is_started_again_knows_what_was_decided_before(
         keeper.close()
 
 
+async def test_the_fleet_says_for_how_long_decisions_are_in_the_history(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    short = """
+apiVersion: fairway.dev/v1alpha1
+kind: Fleet
+metadata: {name: fleet}
+spec: {historySeconds: 600}
+"""
+    async with running(store, clock, tmp_path / "clusters") as fleet:
+        await fleet.apply(FLEET + "---" + short)
+        await fleet.apply(job("train", seconds=3600))
+        await fleet.until("train", "Running", 60)
+        assert await told(fleet, "") == ["Admit default/train"]
+        await clock.advance(600)
+        assert await told(fleet, "") == []
+
+
 async def test_a_claim_that_waits_for_a_finalizer_is_one_decision(
     store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
 ) -> None:

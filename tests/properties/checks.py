@@ -14,11 +14,12 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 
 from fairway.core.checks.invariants import broken, forgotten_workloads, overfull, same
-from fairway.core.cycle import START, plan
+from fairway.core.cycle import Cursor, plan
 from fairway.core.model import Topology, Workload
 from fairway.core.plan import Admit, Move, Plan, Preempt, Provision, Step
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.transitions import after
+from fairway.simulate.course import Course
 
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
@@ -113,37 +114,33 @@ def check_same(facts: Facts, found: Plan) -> None:
     assert same(found, other), "another order of the input, another plan"
 
 
-class Peace:
+class Peace(Course):
     """Plans follow each other, with nothing else happening, until nothing is left to do."""
 
     def __init__(self, facts: Facts) -> None:
-        self.facts = facts
+        super().__init__(facts)
         self.preempted: set[tuple[str, str]] = set()
         self.growing: set[str] = set()  # clusters that nodes were asked for
         self.has_moved = False
         self.has_kept = False  # a place for somebody who waits
 
-    def cycle(self, budget: int | None = None) -> bool:
-        """One cycle, in parts of so many decisions, each carried out alone; False: at rest."""
-        cursor = START
-        is_moved = False
-        while not cursor.is_done:
-            if budget is None:
-                found = planned(self.facts)
-                cursor = replace(cursor, is_done=True)
-            else:
-                found, cursor = plan(Snapshot(self.facts), cursor, budget)
-                hold(broken(self.facts, found))
-            self._note(found)
-            self.growing.update(step.cluster for step in found.steps if isinstance(step, Provision))
-            was_overfull = overfull(self.facts)
-            self.facts = after(self.facts, found)
-            # Where some still leave, others may be packed on nodes that these are about to free.
-            is_settled = not any(workload.releasing for workload in self.facts.workloads.values())
-            if is_settled and not was_overfull:
-                hold(overfull(self.facts, self.growing))
-            is_moved = is_moved or bool(found.steps)
-        return is_moved
+    def make(self, cursor: Cursor, budget: int | None) -> tuple[Plan, Cursor]:
+        if budget is None:
+            found, cursor = planned(self.facts), replace(cursor, is_done=True)
+        else:
+            found, cursor = super().make(cursor, budget)
+            hold(broken(self.facts, found))
+        self._note(found)
+        return found, cursor
+
+    def carry_out(self, made: Plan) -> None:
+        self.growing.update(step.cluster for step in made.steps if isinstance(step, Provision))
+        was_overfull = overfull(self.facts)
+        super().carry_out(made)
+        # Where some still leave, others may be packed on nodes that these are about to free.
+        is_settled = not any(workload.releasing for workload in self.facts.workloads.values())
+        if is_settled and not was_overfull:
+            hold(overfull(self.facts, self.growing))
 
     def _note(self, found: Plan) -> None:
         self.has_moved = self.has_moved or any(isinstance(step, Move) for step in found.steps)

@@ -178,7 +178,7 @@ async def rig(folder: Path, *objects: Json) -> AsyncIterator[Rig]:
         AsyncClient.connect(str(hub.kubeconfig)) as client,
     ):
         team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
-        for object_ in (team, fairway("Queue", "research"), *objects):
+        for object_ in (team, fairway("Queue", "research", uncovered="Unlimited"), *objects):
             await client.apply(object_)
         access = load_access(str(hub.kubeconfig))
         yield Rig(hub=hub, client=client, access=access, folder=folder)

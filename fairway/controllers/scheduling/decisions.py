@@ -47,10 +47,12 @@ class Decisions:
         except OSError as fault:
             _log.warning("a decision is not kept for the next hub: %s", fault)
 
-    def latest(self, workload: str, most: int) -> list[Decision]:
-        """The last decisions on all workloads or on one, the latest last."""
+    def latest(self, workload: str, most: int, *, since: float = 0.0) -> list[Decision]:
+        """The last decisions on all workloads or on one, since a moment, the latest last."""
         result: list[Decision] = []
         for decision in reversed(self._decisions):
+            if decision["now"] < since:
+                break
             steps = [
                 step for step in decision["steps"] if not workload or _concerns(step, workload)
             ]
