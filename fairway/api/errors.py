@@ -44,15 +44,19 @@ class FieldError:
         head = _HEADS[self.type]
         shown = f": {show_value(self.value)}" if self.has_value else ""
         tail = f": {self.message}" if self.message else ""
-        return f"{self.path or '<nil>'}: {head}{shown}{tail}"
+        return f"{self._where}: {head}{shown}{tail}"
+
+    @property
+    def _where(self) -> str:
+        return readable(self.path) or "<nil>"
 
     def cause(self) -> dict[str, str]:
         """The fault as an entry of `Status.details.causes`."""
         text = str(self)
         return {
             "reason": self.type,
-            "message": text.removeprefix(f"{self.path or '<nil>'}: "),
-            "field": self.path or "<nil>",
+            "message": text.removeprefix(f"{self._where}: "),
+            "field": self._where,
         }
 
 

@@ -18,6 +18,8 @@ from typing import Any
 
 import msgspec
 
+from fairway.api.errors import readable
+
 Tree = dict[str, Any]
 
 _ELEMENT_KINDS = "fkvi"
@@ -260,7 +262,7 @@ def key_element(fields: dict[str, Any]) -> str:
 
 def show_path(path: Sequence[str]) -> str:
     """A path in readable form: `.spec.ports[port=80,protocol="TCP"].name`."""
-    return "".join(map(_show_element, path))
+    return readable("".join(map(_show_element, path)))
 
 
 def _show_element(element: str) -> str:

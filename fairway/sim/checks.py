@@ -49,6 +49,7 @@ class _Part(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 class _Pods(_Part, frozen=True, kw_only=True):
     count: int = 0
+    finished: int = 0
     requests: dict[str, str | int] = {}
     flavors: dict[str, str] = {}
 
@@ -326,7 +327,7 @@ def _usage(queue: str, placements: tuple[_Placement, ...]) -> Usage:
     usage: Usage = Counter()
     for placement in placements:
         for pods in placement.pod_sets:
-            many = int(pods.requests.get(fleet.GPU, 0)) * pods.count
+            many = int(pods.requests.get(fleet.GPU, 0)) * (pods.count - pods.finished)
             usage[queue, pods.flavors.get(fleet.GPU, ""), placement.cluster] += many
     return usage
 

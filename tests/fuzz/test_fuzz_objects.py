@@ -3,6 +3,7 @@ at all, and no answer is a 500."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import msgspec
@@ -72,6 +73,7 @@ def _replacements(resource: Resource, body: Any) -> st.SearchStrategy[tuple[str,
 
 def _replace(driver: Driver, path: str, kept: Any, after: Any) -> None:
     """Writes over an object with another, under its name."""
+    after = copy.deepcopy(after)  # what was drawn must not change
     metadata = after.get("metadata") if isinstance(after, dict) else None
     if isinstance(metadata, dict):
         metadata["name"] = kept["metadata"]["name"]

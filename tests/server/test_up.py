@@ -226,7 +226,7 @@ FLEET: dict[str, Json] = {
         "metadata": {"name": "here"},
         "spec": {"simulated": {"nodePools": [_POOL]}},
     },
-    f"{_OURS}/queues": {"metadata": {"name": "q"}, "spec": {}},
+    f"{_OURS}/queues": {"metadata": {"name": "q"}, "spec": {"uncovered": "Unlimited"}},
     f"{_OURS}/namespaces/default/workloads": {
         "metadata": {"name": "train"},
         "spec": {"queue": "q", "podSets": [_PODS]},

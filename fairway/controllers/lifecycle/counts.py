@@ -75,10 +75,10 @@ def with_finished(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus
     """Notes pods that have finished and that no other pods follow: they give back what they held.
 
     A gang in several clusters gives back nothing before it ends: which part of its completions each
-    cluster has is not known.
+    cluster has is not known. Tasks of a sweep leave its claim by themselves.
     """
     claim = status.claim
-    if claim is None or len(claim.placements) != 1:
+    if claim is None or len(claim.placements) != 1 or case.workload.spec.mode != "Gang":
         return status
     placement = claim.placements[0]
     seen, given = case.observation_of(placement), _completions(case)
