@@ -23,8 +23,8 @@ _INSIDE = re.compile(
     r"Assertion|Unicode\w*|Validation|Decode|Encode)Error\b|msgspec|NoneType|'(dict|list|str)'|"
     r"\bfairway/\w+|\.py\b|codec can't|Python"
 )
-# Two messages of Kubernetes are lists, one entry a line; clients know them by these words.
-_LISTS = re.compile(r"(errors|not currently held):\n")
+# Some messages of Kubernetes are lists, one entry a line; clients know them by these words.
+_LISTS = re.compile(r"(errors|not currently held|conflicts with [^\n]*):\n")
 
 
 def check_answer(request: Request, response: Response, errors: list[str]) -> None:
