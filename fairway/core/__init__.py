@@ -28,7 +28,7 @@ From the top down; each imports only what is below it (`.importlinter.stages`):
     packing/                pods on nodes: packings, topology domains, devices
     missing_pods, task_numbers  pods that a gang lacks; the numbers of a sweep's tasks
     plan                    the plan: steps, and the reasons of what waits
-    model, nodes            plain frozen values; the nodes of a cluster in columns
+    model, fleet_policy, nodes  plain frozen values; the nodes of a cluster in columns
 
 It imports `api` (for values and reasons) and nothing else of ours.
 """

@@ -9,12 +9,13 @@ same nodes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from fairway.api.governance import Violation
 from fairway.api.meta import NodeTerm, Rung, Taint, Toleration
+from fairway.core.fleet_policy import FleetPolicy, longest_run
 
 # (flavor, resource): what quota is counted in.
 FlavorResource = tuple[str, str]
@@ -26,11 +27,15 @@ Clusters = frozenset[str] | None
 _BYTES = ("memory", "ephemeral-storage", "storage", "hugepages-")
 # The flavor that is charged for a resource that no group of the queue covers.
 NO_FLAVOR = ""
+PODS = "pods"  # counts in quota only where a group names it
 
 
 def unit_nanos(resource: str) -> int:
     """The base unit of a resource in nanos: a byte, or a thousandth of anything else."""
     return 1_000_000_000 if resource.startswith(_BYTES) else 1_000_000
+
+
+ONE_POD = 1_000_000_000 // unit_nanos(PODS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +148,13 @@ class PlacedPods:
     def usage(self) -> dict[FlavorResource, int]:
         """The quota that these pods are charged."""
         flavor_of = dict(self.flavors)
-        return {
+        usage = {
             (flavor_of.get(resource, NO_FLAVOR), resource): amount * self.count
             for resource, amount in self.shape.charges
         }
+        if PODS in flavor_of:
+            usage[flavor_of[PODS], PODS] = self.count * ONE_POD
+        return usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,22 +206,6 @@ class Held:
     has_begun: bool = False  # the claim was extended: part of it may run while the rest waits
     # Workloads that must be gone before it can run, each with its last attempt that must be gone.
     waits_for_victims: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetPolicy:
-    """A fleet policy, as far as it depends on where and how long a workload runs."""
-
-    name: str
-    clusters: Clusters = None  # that may be used
-    run_seconds_max: int | None = None
-    is_enforced: bool = True  # False: what it does not allow is only reported
-
-
-def longest_run(policies: Iterable[FleetPolicy]) -> int | None:
-    """The longest run that enforced policies allow; None: any."""
-    seconds = (policy.run_seconds_max for policy in policies if policy.is_enforced)
-    return min((longest for longest in seconds if longest is not None), default=None)
 
 
 # The kind of a workload that lists pod sets without a template of what runs in them.

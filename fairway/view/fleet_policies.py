@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairway.api.governance import FleetPolicy, FleetPolicySpec, Violation
 from fairway.api.workload import WorkloadSpec
-from fairway.core import model
+from fairway.core import fleet_policy
 from fairway.governance.rules import selects, subject_of, violations
 from fairway.view.selectors import ClusterFacts, choose
 
@@ -17,7 +17,7 @@ class Governing:
     """A policy with its clusters resolved."""
 
     spec: FleetPolicySpec
-    policy: model.FleetPolicy
+    policy: fleet_policy.FleetPolicy
 
 
 def governing_of(
@@ -27,7 +27,7 @@ def governing_of(
     return tuple(
         Governing(
             spec=policies[name].spec,
-            policy=model.FleetPolicy(
+            policy=fleet_policy.FleetPolicy(
                 name=name,
                 clusters=choose(policies[name].spec.clusters, clusters),
                 run_seconds_max=policies[name].spec.run_seconds_max,
@@ -66,5 +66,5 @@ def capped(priority: int, policies: tuple[Governing, ...]) -> int:
 
 def limited(limit: int | None, policies: tuple[Governing, ...]) -> int | None:
     """A run-time limit, lowered to what enforced policies allow."""
-    limits = (limit, model.longest_run(governing.policy for governing in policies))
+    limits = (limit, fleet_policy.longest_run(governing.policy for governing in policies))
     return min((seconds for seconds in limits if seconds is not None), default=None)

@@ -97,6 +97,15 @@ QUOTA = {
         [queue("q"), EAST, workload("a", "q", count=8)],
         ["a starts in east:8@-"],
     ),
+    "the number of pods counts where a group names it": (
+        [queue("q", resourceGroups=[{"resources": ["nvidia.com/gpu", "pods"], "flavors": [
+            {"name": "h100", "quotas": [{"resource": "nvidia.com/gpu", "nominal": 8},
+                                        {"resource": "pods", "nominal": 3}]}]}]), EAST,
+         workload("a", "q", count=2, waited=99), workload("b", "q", count=1, waited=90),
+         workload("c", "q", count=1, waited=80), workload("d", "q", count=4)],
+        ["a starts in east:2@h100", "b starts in east:1@h100", "c waits: QuotaExceeded, NoVictims",
+         "d waits: QuotaTooSmall, NoVictims"],
+    ),
     "or a queue above it says so": (
         [queue("root"), queue("q", 8, parent="root", uncovered=None), EAST, workload("a", "q")],
         ["a starts in east:1@h100"],

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fairway.api.governance import RuleName
-from fairway.core.model import FleetPolicy, Workload
+from fairway.core.fleet_policy import FleetPolicy
+from fairway.core.model import Workload
 from fairway.core.snapshot import Facts
 
 

@@ -6,7 +6,7 @@ flavor for all pod sets come first, then those in which pod sets differ; both in
 Pod sets that say that they belong together always have the same flavors.
 
 A queue without groups of its own uses those of the nearest ancestor that has some. A resource that
-no group covers has no flavor and no quota.
+no group covers has no flavor and no quota. Where a group covers `pods`, each pod counts as one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from itertools import islice, product
 from fairway.api.meta import NodeTerm
 from fairway.core.model import (
     NO_FLAVOR,
+    ONE_POD,
+    PODS,
     Flavor,
     FlavorResource,
     Form,
@@ -81,6 +83,9 @@ def _charge(
         for resource, amount in shapes[pod_set].charges:
             key = (flavor_of.get(resource, NO_FLAVOR), resource)
             total[key] = total.get(key, 0) + amount * count
+        if PODS in flavor_of:
+            key = (flavor_of[PODS], PODS)
+            total[key] = total.get(key, 0) + ONE_POD * count
     return total
 
 
@@ -112,7 +117,7 @@ def assignments(
                 flavor = chosen[pod_set.name]
                 if flavor not in names:
                     names.append(flavor)
-                for resource, _ in pod_set.shape.charges:
+                for resource in (*(name for name, _ in pod_set.shape.charges), PODS):
                     if resource in group.resources:
                         by_set[pod_set.name][resource] = flavor
         full = _charge(by_set, counts, shapes)
@@ -121,11 +126,12 @@ def assignments(
 
 
 def _askers(group: ResourceGroup, form: Form) -> list[PodSet]:
-    """The pod sets that request a resource of a group."""
+    """The pod sets that request a resource of a group; each of them requests pods."""
     return [
         pod_set
         for pod_set in form.pod_sets
-        if any(resource in group.resources for resource, _ in pod_set.shape.charges)
+        if PODS in group.resources
+        or any(resource in group.resources for resource, _ in pod_set.shape.charges)
     ]
 
 

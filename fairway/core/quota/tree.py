@@ -27,12 +27,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from fairway.core.model import FlavorResource, Queue, Quota, Usage
+from fairway.core.model import PODS, FlavorResource, Queue, Quota, Usage
 
 # What is available of a resource that the queue does not limit.
 UNLIMITED: Final = 2**63 - 1
 _NO_QUOTA: Final = Quota()
-PODS: Final = "pods"  # counts only where a group names it
 
 
 class Cell:

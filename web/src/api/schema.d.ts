@@ -2173,7 +2173,7 @@ export interface components {
                 };
                 /**
                  * Format: int64
-                 * @description Seconds that decisions are kept for replay.
+                 * @description Seconds for which decisions are in the history; a hub keeps at most 5,000 rounds of them.
                  * @default 604800
                  */
                 historySeconds: number;
