@@ -41,6 +41,14 @@ class Retry(Part, frozen=True, kw_only=True):
         Seconds, doc("Seconds before the first retry; each further retry doubles it.")
     ] = 60
     backoff_seconds_max: Annotated[Seconds, doc("Maximum seconds between two retries.")] = 3600
+    elsewhere: Annotated[
+        bool,
+        doc(
+            "Whether a retry avoids the cluster in which the last attempt failed, also if its own "
+            "program is to blame. If no other cluster is allowed, it waits until it may be tried "
+            "there again."
+        ),
+    ] = False
 
 
 class FleetDefaults(Part, frozen=True, kw_only=True):

@@ -152,6 +152,21 @@ GANG: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
         },
     ),
     (
+        "and elsewhere if its workload asks for that",
+        case(
+            running(placement("a"), spec={"retry": {"limit": 2, "elsewhere": True}}),
+            {"a": seen("Failed", **FAILED)},
+            settings=Settings(retry=Retry(limit=2, elsewhere=True)),
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "ProgramFailed",
+            "releasing": ["a"],
+            "past": ("ProgramFailed", "Program"),
+            "requeue": (1, ("a",)),
+        },
+    ),
+    (
         "past its limit of retries it has failed for good",
         case(
             running(placement("a"), requeue={"count": 2}),

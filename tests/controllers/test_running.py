@@ -229,6 +229,25 @@ async def test_what_runs_in_a_drained_cluster_moves_elsewhere(fleet: Fleet) -> N
     assert await fleet.pods("hangzhou") == 0
 
 
+@pytest.mark.parametrize(
+    ("elsewhere", "expected"),
+    [("true", ["hangzhou", "shanghai"]), ("false", ["hangzhou", "hangzhou"])],
+    ids=["a retry goes elsewhere if that is asked for", "otherwise it may go to the same cluster"],
+)
+async def test_where_a_failed_program_is_tried_again(
+    fleet: Fleet, elsewhere: str, expected: list[str]
+) -> None:
+    await fleet.apply(ELSEWHERE)
+    faults = {"podFailuresPerHour": 100_000}
+    await fleet.change_cluster("hangzhou", {"spec": {"simulated": {"faults": faults}}})
+    retry = f"  retry: {{limit: 3, backoffSeconds: 1, elsewhere: {elsewhere}}}\n"
+    once = job("train").replace("parallelism:", "backoffLimit: 0\n          parallelism:")
+    await fleet.apply(once.replace("  queue: research\n", f"  queue: research\n{retry}"))
+    tried = await fleet.until("train", lambda item: len(item.status.history) == 1, 300)
+    again = await fleet.until("train", lambda item: bool(item.status.claim), 300)
+    assert [*tried.status.history[0].clusters, summary_of(again)] == expected
+
+
 CHECKPOINTS = {
     "saved when it is asked, nothing is lost": ("{intervalSeconds: 60}", 0, 200),
     "saved by itself, the last part is lost": ('{intervalSeconds: 60, signal: ""}', 40, 240),

@@ -145,7 +145,7 @@ def _judge(case: LifecycleCase, placement: Placement, seen: WorkObservation) -> 
         exit_code=seen.exit_code,
         is_retried=verdict.is_retried,
         is_counted=verdict.is_counted,
-        avoids_cluster=verdict.avoids_cluster,
+        avoids_cluster=verdict.avoids_cluster or case.settings.retry.elsewhere,
         waits=verdict.waits,
         node=_aside(case, placement, seen, verdict),
     )

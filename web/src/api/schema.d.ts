@@ -2099,6 +2099,8 @@ export interface components {
                          * @default 3600
                          */
                         backoffSecondsMax: number;
+                        /** @description Whether a retry avoids the cluster in which the last attempt failed, also if its own program is to blame. If no other cluster is allowed, it waits until it may be tried there again. */
+                        elsewhere?: boolean;
                         /**
                          * Format: int64
                          * @description Maximum number of retries before a workload fails for good.
@@ -3273,6 +3275,8 @@ export interface components {
                      * @default 3600
                      */
                     backoffSecondsMax: number;
+                    /** @description Whether a retry avoids the cluster in which the last attempt failed, also if its own program is to blame. If no other cluster is allowed, it waits until it may be tried there again. */
+                    elsewhere?: boolean;
                     /**
                      * Format: int64
                      * @description Maximum number of retries before a workload fails for good.
