@@ -51,8 +51,8 @@ class Moment(click.ParamType[float]):
             return float(value)
         try:
             if re.fullmatch(r"\d+(\.\d+)?", value):
-                # A number that no date can show is no moment either.
-                return datetime.fromtimestamp(float(value), UTC).timestamp()
+                datetime.fromtimestamp(float(value), UTC)  # what no date can show is no moment
+                return float(value)
             return parse_timestamp(value)
         except (ValueError, OverflowError, OSError):
             return self.fail(

@@ -16,7 +16,8 @@ victims: which part of its usage is new is not known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -236,7 +237,7 @@ class Leaving:
         self._quota: dict[str, Usage] = {}  # by victim
         self._total: Charges = {}  # of all victims
         self._earlier = _of_earlier(snapshot)  # of what was being released before
-        self._settling = self._settle()  # the charges by which it is gone
+        self._settling = self._settle(self._earlier)  # the charges by which it is gone
         self._current = ""
         self._awaited: dict[str, None] = {}  # by the current workload, in order
 
@@ -319,17 +320,18 @@ class Leaving:
             result.update(dict.fromkeys(self._still_here(self._snapshot.facts.workloads[key])))
         return tuple(result)
 
-    def _settle(self) -> list[Charge]:
-        """The charges after which what was being released is gone, and heirs are charged once."""
-        if not self._earlier:
+    def _settle(self, keys: Collection[str]) -> list[Charge]:
+        """The charges after which what some release is gone, and heirs are charged once."""
+        if not keys:
             return []
         snapshot, rebates = self._snapshot, self._snapshot.rebates
         gone: list[Charge] = [
             (self._queue_of(key), {pair: -amount for pair, amount in usage.items()})
             for key, usage in self._earlier.items()
+            if key in keys
         ]
         left = dict(snapshot.facts.workloads)
-        for key in self._earlier:
+        for key in keys:
             stays = tuple(part for part in left[key].releasing if not _answers(snapshot, part))
             left[key] = replace(left[key], releasing=stays)
         rest = rebates.after(snapshot.ledger, gone, left)
@@ -384,18 +386,32 @@ class Leaving:
             return () if ledger.tree.fits(queue, needs) else others
 
     def _whose_old_quota(self, ledger: Ledger, queue: str, needs: Usage) -> Iterable[str]:
-        """The same of what was being released before; in the ledger that is still charged."""
+        """The fewest, in order, of what was being released before; in the ledger it is charged.
+
+        Those of the same queue come first.
+        """
         short = ledger.tree.shortfall(queue, needs)
         if not short:
             return ()
-        path = (queue, *ledger.tree.ancestors(queue))
-        return [
+        root = (queue, *ledger.tree.ancestors(queue))[-1]
+        others = [
             key
             for key, usage in self._earlier.items()
-            if key != self._current
+            if key not in self._awaited
+            and key != self._current
             and any(usage.get(pair) for pair in short)
-            and path[-1] in (self._queue_of(key), *ledger.tree.ancestors(self._queue_of(key)))
+            and root in (self._queue_of(key), *ledger.tree.ancestors(self._queue_of(key)))
         ]
+        others.sort(key=lambda key: (self._queue_of(key) != queue, key))
+        known = [key for key in self._earlier if key in self._awaited]
+
+        def is_enough(count: int) -> bool:
+            with ledger.trial():
+                for name, usage in self._settle([*known, *others[:count]]):
+                    ledger.charge(name, usage)
+                return ledger.tree.fits(queue, needs)
+
+        return others[: bisect_left(range(len(others)), True, key=is_enough)]
 
     def _queue_of(self, key: str) -> str:
         return queue_of(self._snapshot.facts.workloads[key])

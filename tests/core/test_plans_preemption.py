@@ -53,6 +53,14 @@ LEAVING = {
         ["urgent starts in east:4@h100 after stopping", "next starts in east:4@h100 after stopping",
          "stopping waits: StillEnding"],
     ),
+    "quota is waited for of as few as are needed, those of the same queue first": (
+        [queue("root"), queue("q", 8, parent="root", preemption=RECLAIMS),
+         queue("guest", 8, parent="root"), cluster("east", 32),
+         leaving(runs("a", "guest", count=4)), leaving(runs("b", count=4)),
+         leaving(runs("c", count=4)), runs("d", "guest", count=4), urgent(4)],
+        ["urgent starts in east:4@h100 after b", "a waits: StillEnding", "b waits: StillEnding",
+         "c waits: StillEnding"],
+    ),
     "only what that does not cover is taken from others": (
         [queue("q", 16, preemption=LOWER), cluster("east", 8, 4, 4), leaving(runs("stopping")),
          runs("low-1", count=4), runs("low-2", count=4, since=60), urgent(12)],

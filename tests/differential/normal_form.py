@@ -47,6 +47,7 @@ def text(value: str) -> str:
 def value(given: Any, key: str = "") -> Any:
     """A JSON value with everything that varies replaced."""
     if isinstance(given, dict):
+        given = _without_own_writes(given)
         plain = {text(name): value(each, name) for name, each in given.items()}
         return _with_sorted_causes(plain) if plain.get("kind") == "Status" else plain
     if isinstance(given, list):
@@ -61,6 +62,25 @@ def value(given: Any, key: str = "") -> Any:
             return "<continue>"
         return text(given)
     return given
+
+
+# A controller of the hub that writes to the objects of users; upstream's does not run here.
+_OWN_WRITER = "fairway-adopted-autoscalers"
+
+
+def _without_own_writes(given: dict[str, Any]) -> dict[str, Any]:
+    """An object without the status that only the hub's own controller has written."""
+    metadata = given.get("metadata")
+    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    own = [each for each in entries or () if each.get("manager") == _OWN_WRITER]
+    if not own:
+        return given
+    others = [each for each in entries or () if each not in own]
+    written = {name for each in own for name in each["fieldsV1"].get("f:status", {})}
+    kept = {name for each in others for name in each["fieldsV1"].get("f:status", {})}
+    gone = {name.removeprefix("f:") for name in written - kept}
+    status = {name: each for name, each in given.get("status", {}).items() if name not in gone}
+    return {**given, "metadata": {**metadata, "managedFields": others}, "status": status}
 
 
 def output(given: str, how: str) -> Any:
