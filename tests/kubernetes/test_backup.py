@@ -154,7 +154,7 @@ async def test_a_server_put_back_to_an_earlier_day_kills_nothing_and_runs_nothin
         async with hub_on(plane, folder, worlds) as hub:
             health = {"heartbeatSeconds": 1, "unreadySeconds": 10, "lostSeconds": 60}
             await hub.make(FLEETS, "fleet", health=health)
-            await hub.make(QUEUES, "research")
+            await hub.make(QUEUES, "research", uncovered="Unlimited")
             await hub.make(CLUSTERS, "hangzhou", simulated={"nodePools": [pool]})
             await hub.submit("train")
             await hub.until_runs("train", "hangzhou")
