@@ -1,4 +1,7 @@
-"""Rules of spread over domains that nest, held against an integer program."""
+"""Rules of spread over domains that nest, held against an integer program.
+
+`HYPOTHESIS_PROFILE=long` tries ten thousand cases.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from collections.abc import Sequence
 
 import highspy
 import numpy as np
-import pytest
 
 from fairway.core.clusters.domain_sets import Option
 from fairway.core.clusters.spread import Picked, Unmet, pick
 from fairway.core.model import Spread
+from tests.properties.checks import IS_LONG
 
 Case = tuple[list[Option], tuple[Spread, ...], int, int]
 
@@ -149,9 +152,4 @@ def examine(cases: int, seed: int) -> None:
 
 
 def test_nested_rules_are_held_to_exactly_however_many_clusters_there_are() -> None:
-    examine(300, seed=1)
-
-
-@pytest.mark.long
-def test_no_rule_is_falsely_unmet_in_ten_thousand_nested_cases() -> None:
-    examine(10_000, seed=2)
+    examine(10_000 if IS_LONG else 300, seed=2)

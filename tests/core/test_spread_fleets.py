@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-import pytest
-
 from fairway.core.checks.invariants import broken
 from fairway.core.cycle import plan
 from fairway.core.model import Policy
@@ -20,6 +18,7 @@ from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.transitions import after
 from fairway.view.objects import Objects
 from tests.builders import H100, NOW, Plain, cluster, policy, pool, queue, workload
+from tests.properties.checks import IS_LONG
 
 REGION = "topology.kubernetes.io/region"
 
@@ -165,9 +164,4 @@ def examine(cases: int, seed: int) -> None:
 
 
 def test_rules_hold_in_random_fleets_and_what_can_start_does() -> None:
-    examine(500, seed=7)
-
-
-@pytest.mark.long
-def test_rules_hold_in_many_random_fleets() -> None:
-    examine(5_000, seed=12)
+    examine(5_000 if IS_LONG else 500, seed=7)

@@ -16,7 +16,7 @@ from tests.properties.fleets import fleets
 PROVISION_SECONDS = 300.0  # of every pool
 
 
-@cases(60)
+@cases(10)
 @given(fleets(), st.sampled_from([1, 2, 20]))
 def test_an_explanation_gives_the_start_that_the_timeline_shows(facts: Facts, depth: int) -> None:
     """The explanation of one workload, and the expected starts of all, at any depth."""
