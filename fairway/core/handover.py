@@ -6,7 +6,8 @@ what the preemptor leaves. If a victim was itself waiting for earlier victims, i
 these as well.
 
 What is being released already, by earlier victims or for any other reason, has heirs too: before a
-workload preempts, all that is on its way out counts as gone, less what other heirs take of it.
+workload preempts, all that is on its way out counts as gone, less what other heirs take of it. That
+is the rest of workloads that have lost their claim.
 
 A victim and its heir never run at the same time, so a queue that both are charged to is charged for
 the larger of the two, not for the sum. Otherwise the next preemptor would look for more victims
@@ -282,7 +283,7 @@ class Leaving:
         if self._current in self._earlier:
             ledger.charge(self._queue_of(self._current), self._earlier[self._current])
         for leaving in self._snapshot.leaving_in(cluster) if cluster else ():
-            if leaving.key != self._current:
+            if leaving.key in self._earlier and leaving.key != self._current:
                 ledger.give_back(cluster, leaving.packing, leaving.requests)
         return True
 
@@ -361,8 +362,10 @@ class Leaving:
             if (column := free.get(resource)) is not None and amount > column[position]
         }
         for part in leaving:
-            if part.key != self._current and any(
-                not short.isdisjoint(counts) for counts in part.packing.values()
+            if (
+                part.key in self._earlier
+                and part.key != self._current
+                and any(not short.isdisjoint(counts) for counts in part.packing.values())
             ):
                 yield part.key
 
@@ -424,11 +427,17 @@ class Leaving:
 
 
 def _of_earlier(snapshot: Snapshot) -> dict[str, Usage]:
-    """What is being released, by workload, where its end will be heard of."""
+    """What is being released, by workload, where its end will be heard of.
+
+    Replicas that leave while their service goes on may run until others are ready: nobody counts
+    on these.
+    """
     earlier: dict[str, Usage] = {}
     for key in sorted(snapshot.rebates.leavers):
-        releasing = snapshot.facts.workloads[key].releasing
-        parts = [part for part in releasing if _answers(snapshot, part)]
+        workload = snapshot.facts.workloads[key]
+        if workload.held is not None:
+            continue
+        parts = [part for part in workload.releasing if _answers(snapshot, part)]
         if parts:
             earlier[key] = usage_of(*parts)
     return earlier

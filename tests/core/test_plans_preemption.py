@@ -38,6 +38,15 @@ def urgent(count: int, in_queue: str = "q", **more: Any) -> Plain:
 
 _STOPPING = [leaving(runs("stopping")), runs("low")]
 
+
+def going_on() -> Plain:
+    """A service that runs in one cluster, and leaves another."""
+    made = workload("web", "q", mode="Divided", replicas=8, running="west", priority=9)
+    (here,) = made["status"]["claim"]["placements"]
+    made["status"]["releasing"] = [{**here, "cluster": "east", "attempt": 1}]
+    return made
+
+
 LEAVING = {
     "quota that is on its way out is waited for, and nobody yields": (
         [queue("q", 16, preemption=LOWER), cluster("east", 32), *_STOPPING, urgent(4)],
@@ -67,11 +76,16 @@ LEAVING = {
         ["low-2 yields to urgent", "urgent starts in east:12@h100 after low-2, stopping",
          "stopping waits: StillEnding"],
     ),
-    "a service that leaves in part is waited for": (
+    "a service that leaves is waited for": (
         [queue("q", 16, preemption=LOWER), cluster("east", 8, 8),
          leaving(workload("web", "q", mode="Divided", replicas=8, running="east")),
          runs("low"), urgent(8)],
         ["urgent starts in east:8@h100 after web", "web waits: StillEnding"],
+    ),
+    "nobody counts on replicas that leave while their service goes on": (
+        [queue("q", 24, preemption=LOWER), cluster("east", 8, 8), cluster("west", 8),
+         going_on(), runs("low"), urgent(8)],
+        ["low yields to urgent", "urgent starts in east:8@h100 after low"],
     ),
     "a queue that may not preempt waits until they are gone": (
         [queue("q", 16), cluster("east", 8, 8), *_STOPPING, urgent(4)],

@@ -178,9 +178,11 @@ class _Walk:
         leaving.let_go(ledger)
         for name, cluster in sorted(self.facts.clusters.items()):
             for departure in self.snapshot.leaving_in(name) if cluster.answers else ():
-                ledger.give_back(name, departure.packing, departure.requests)
+                if self.facts.workloads[departure.key].held is None:
+                    ledger.give_back(name, departure.packing, departure.requests)
         for key in self.snapshot.rebates.leavers:
-            for placed in self.facts.workloads[key].releasing:
+            workload = self.facts.workloads[key]
+            for placed in workload.releasing if workload.held is None else ():
                 self.proof.leave(placed)
 
     def _obstacles(self, workload: Workload) -> list[str]:
