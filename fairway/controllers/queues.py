@@ -19,7 +19,7 @@ from fairway.api import codec
 from fairway.api.amounts import Quantity, family_of
 from fairway.api.errors import ApiError
 from fairway.api.meta import JsonObject
-from fairway.api.queue import FlavorUsage, Queue, QueueSpec, QueueStatus, RememberedUsage
+from fairway.api.queue import FlavorUsage, Queue, QueueStatus, RememberedUsage
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.context import Context
 from fairway.controllers.scheduling.questions import Standings
@@ -28,7 +28,7 @@ from fairway.core.explain.queue_status import QueueState
 from fairway.core.quota.shares import decay
 from fairway.store.interface import Patch, Write
 from fairway.store.keys import QUEUES
-from fairway.view.queues import is_from_before, uncovered_of
+from fairway.view.queues import is_from_before, line_of, uncovered_of
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Queues:
         self._scheduler = scheduler
         self._clock = context.clock
         self._notes = context.notes
-        self._decoded: dict[str, Queue | None] = {}  # in one look
+        self._queues: dict[str, Queue] = {}  # as of this look
 
     async def run(self) -> None:
         while True:
@@ -57,7 +57,7 @@ class Queues:
             except ApiError as fault:
                 _log.warning("how queues stand is not known: %s", fault)
                 continue
-            self._decoded.clear()
+            self._queues = {queue.metadata.name: queue for queue in self._cache.all(Queue)}
             for standing in standings:
                 try:
                     await self._write(standing)
@@ -69,7 +69,7 @@ class Queues:
         if stored is None:
             return
         body = stored.object()
-        queue = codec.decode(body, Queue)
+        queue = self._queues[standing.queue] = codec.decode(body, Queue)
         if self._must_migrate(queue):
             await self._migrate(body)
             return  # the rest follows when the change is seen
@@ -87,9 +87,10 @@ class Queues:
 
         Queues below follow the queue above them, which is asked first.
         """
-        if not is_from_before(queue) or any(spec.uncovered for spec in self._line(queue)):
+        line = line_of(self._queues, queue.metadata.name)
+        if not is_from_before(queue) or any(spec.uncovered for spec in line):
             return False
-        above = self._queue(queue.spec.parent)
+        above = self._queues.get(queue.spec.parent)
         return above is None or not is_from_before(above)
 
     async def _migrate(self, body: JsonObject) -> None:
@@ -106,21 +107,6 @@ class Queues:
             "resources that no resource group names stay unlimited in this queue and below; "
             "queues that are created from now on refuse them unless they say uncovered: Unlimited",
         )
-
-    def _queue(self, name: str) -> Queue | None:
-        if name not in self._decoded:
-            stored = self._cache.mirror(QUEUES).get(("", name)) if name else None
-            self._decoded[name] = None if stored is None else codec.decode(stored.object(), Queue)
-        return self._decoded[name]
-
-    def _line(self, queue: Queue) -> list[QueueSpec]:
-        """The specs of a queue and of all above it; a cycle is cut."""
-        line: dict[str, QueueSpec] = {queue.metadata.name: queue.spec}
-        above = self._queue(queue.spec.parent)
-        while above is not None and above.metadata.name not in line:
-            line[above.metadata.name] = above.spec
-            above = self._queue(above.spec.parent)
-        return list(line.values())
 
     def _status(self, queue: Queue, standing: QueueState) -> QueueStatus:
         return replace(
@@ -141,7 +127,7 @@ class Queues:
                 if holding.used
             ),
             remembered=self._remember(queue, standing),
-            uncovered=uncovered_of(queue, self._line(queue)),
+            uncovered=uncovered_of(queue, line_of(self._queues, queue.metadata.name)),
         )
 
     def _remember(self, queue: Queue, standing: QueueState) -> RememberedUsage | None:

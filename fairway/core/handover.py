@@ -85,7 +85,7 @@ class Rebates:
         """Subtracts the rebates from the tree, once everything is charged."""
         self._given = self._of(tree, workloads)
         for queue, usage in self._given.items():
-            tree.charge(queue, {pair: -amount for pair, amount in usage.items()})
+            tree.charge(queue, _negative(usage))
 
     def _of(self, tree: Tree, workloads: Mapping[str, Workload]) -> Charges:
         """The rebates, with everything charged in full."""
@@ -99,12 +99,19 @@ class Rebates:
         return overlap(tree, sorted(inheritances(waiting, workloads), key=_by_heir))
 
     def after(
-        self, ledger: Ledger, gone: Iterable[Charge], left: Mapping[str, Workload]
+        self,
+        ledger: Ledger,
+        gone: Iterable[Charge],
+        changed: Mapping[str, Workload],
+        workloads: Mapping[str, Workload],
     ) -> Charges:
-        """The rebates once some of what leaves is gone; `left` has the workloads as they are then.
-
-        Called before a plan changes the ledger.
-        """
+        """The rebates once some of what leaves is gone; `changed` has those that release it."""
+        heirs = {key for some in self._heirs.values() for key in some}
+        left = {
+            key: changed.get(key) or workloads[key]
+            for key in (*self._heirs, *heirs)
+            if key in workloads
+        }
         with ledger.trial():
             for queue, usage in (*gone, *self._given.items()):
                 ledger.charge(queue, usage)
@@ -271,10 +278,15 @@ class Leaving:
                 for position in counts:
                     nodes.setdefault(position, []).append(victim.key)
 
-    def let_go(self, ledger: Ledger, cluster: str = "") -> bool:
+    @property
+    def earlier(self) -> Collection[str]:
+        """The workloads of which something was being released before the plan."""
+        return self._earlier
+
+    def let_go(self, ledger: Ledger, clusters: Iterable[str]) -> bool:
         """Within a trial, treats what was being released before as gone; whether there is any.
 
-        That is all quota, and the nodes of one cluster.
+        That is all quota, and the nodes of some clusters.
         """
         if not self._earlier:
             return False
@@ -282,9 +294,10 @@ class Leaving:
             ledger.charge(queue, usage)
         if self._current in self._earlier:
             ledger.charge(self._queue_of(self._current), self._earlier[self._current])
-        for leaving in self._snapshot.leaving_in(cluster) if cluster else ():
-            if leaving.key in self._earlier and leaving.key != self._current:
-                ledger.give_back(cluster, leaving.packing, leaving.requests)
+        for cluster in clusters:
+            for leaving in self._snapshot.leaving_in(cluster):
+                if leaving.key in self._earlier and leaving.key != self._current:
+                    ledger.give_back(cluster, leaving.packing, leaving.requests)
         return True
 
     def take(
@@ -327,19 +340,22 @@ class Leaving:
             return []
         snapshot, rebates = self._snapshot, self._snapshot.rebates
         gone: list[Charge] = [
-            (self._queue_of(key), {pair: -amount for pair, amount in usage.items()})
+            (self._queue_of(key), _negative(usage))
             for key, usage in self._earlier.items()
             if key in keys
         ]
-        left = dict(snapshot.facts.workloads)
-        for key in keys:
-            stays = tuple(part for part in left[key].releasing if not _answers(snapshot, part))
-            left[key] = replace(left[key], releasing=stays)
-        rest = rebates.after(snapshot.ledger, gone, left)
-        less = [
-            (queue, {pair: -amount for pair, amount in usage.items()})
-            for queue, usage in rest.items()
-        ]
+        workloads = snapshot.facts.workloads
+        changed = {
+            key: replace(
+                workloads[key],
+                releasing=tuple(
+                    part for part in workloads[key].releasing if not _answers(snapshot, part)
+                ),
+            )
+            for key in keys
+        }
+        rest = rebates.after(snapshot.ledger, gone, changed, workloads)
+        less = [(queue, _negative(usage)) for queue, usage in rest.items()]
         return [*gone, *rebates.given.items(), *less]
 
     def _whose_nodes(
@@ -424,6 +440,10 @@ class Leaving:
             known = self._snapshot.facts.workloads.get(key)
             if known is not None and known.releasing:
                 yield key
+
+
+def _negative(usage: Usage) -> Usage:
+    return {pair: -amount for pair, amount in usage.items()}
 
 
 def _of_earlier(snapshot: Snapshot) -> dict[str, Usage]:

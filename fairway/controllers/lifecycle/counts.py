@@ -81,9 +81,10 @@ def with_finished(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus
     if claim is None or len(claim.placements) != 1 or case.workload.spec.mode != "Gang":
         return status
     placement = claim.placements[0]
-    seen, given = case.observation_of(placement), _completions(case)
-    if seen is None or not given:
-        return status
+    seen = case.observation_of(placement)
+    if seen is None or not any(pods.succeeded for pods in seen.pods.values()):
+        return status  # the manifests need not be read
+    given = _completions(case)
     pod_sets = tuple(
         replace(pod_set, finished=max(pod_set.finished, _finished(pod_set, seen, given)))
         for pod_set in placement.pod_sets

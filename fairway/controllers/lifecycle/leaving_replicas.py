@@ -84,9 +84,8 @@ def _join(here: Placement, more: Placement) -> Placement:
 
 # How a placement is released.
 
-_UNSTATED_BUDGET = (
-    1  # replicas that may be missing while others leave what a policy no longer allows
-)
+# Replicas that may be missing while others leave what a policy no longer allows.
+_UNSTATED_BUDGET = 1
 
 _WISHES = (Code.CLUSTER_DRAINED.value, Code.CLUSTER_TAINTED.value)  # requests, not failures
 

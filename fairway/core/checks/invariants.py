@@ -174,15 +174,11 @@ class _Walk:
         if not earlier or self._is_let_go:
             return
         self._is_let_go = True
-        leaving, ledger = Leaving(self.snapshot), self.snapshot.ledger
-        leaving.let_go(ledger)
-        for name, cluster in sorted(self.facts.clusters.items()):
-            for departure in self.snapshot.leaving_in(name) if cluster.answers else ():
-                if self.facts.workloads[departure.key].held is None:
-                    ledger.give_back(name, departure.packing, departure.requests)
-        for key in self.snapshot.rebates.leavers:
-            workload = self.facts.workloads[key]
-            for placed in workload.releasing if workload.held is None else ():
+        leaving, clusters = Leaving(self.snapshot), self.facts.clusters
+        answering = [name for name in sorted(clusters) if clusters[name].answers]
+        leaving.let_go(self.snapshot.ledger, answering)
+        for key in leaving.earlier:
+            for placed in self.facts.workloads[key].releasing:
                 self.proof.leave(placed)
 
     def _obstacles(self, workload: Workload) -> list[str]:

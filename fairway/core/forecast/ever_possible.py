@@ -17,9 +17,9 @@ import numpy as np
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
-from fairway.core.clusters.candidates import ladder
 from fairway.core.model import Form, Workload
 from fairway.core.modes.gang_split import can_split, split
+from fairway.core.modes.ladder import steps_of
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
@@ -106,11 +106,9 @@ def _has_room(planning: PlanningRound, request: PlacementRequest) -> bool:
 
 def _reach(planning: PlanningRound, workload: Workload) -> dict[str, set[Rung]]:
     """The clusters on the policy's ladder, each with its rungs."""
-    candidates = planning.candidates(workload)
-    groups = tuple(name for name, _ in candidates.groups)
     reach: dict[str, set[Rung]] = {}
-    for group, rung in ladder(planning.snapshot.policy(workload), groups):
-        for cluster in candidates.in_group(group):
+    for _, rung, clusters in steps_of(planning, workload):
+        for cluster in clusters:
             reach.setdefault(cluster, set()).add(rung)
     return reach
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
-from fairway.core.clusters.candidates import RUNGS, Names, ladder
+from fairway.core.clusters.candidates import RUNGS, Names
 from fairway.core.clusters.domain_sets import Option
 from fairway.core.clusters.spread import Picked, Tally, pick
 from fairway.core.model import Spread
 from fairway.core.modes.division import DivisionTally
-from fairway.core.modes.ladder import LadderStep
+from fairway.core.modes.ladder import LadderStep, steps_of
 from fairway.core.modes.outcome import Outcome
 from fairway.core.modes.service_state import Service, places
 from fairway.core.provisioning.pools import NoNodes
@@ -140,11 +140,10 @@ def _chances(growth: Growth, rungs: Sequence[Rung]) -> dict[str, _Chance]:
     """For each cluster the first step of the ladder that can place replicas there."""
     service = growth.service
     chances: dict[str, _Chance] = {}
-    groups = tuple(name for name, _ in service.candidates.groups)
-    for position, (group, rung) in enumerate(ladder(service.policy, groups)):
+    steps = steps_of(growth.planning, service.workload)
+    for position, (group, rung, names) in enumerate(steps):
         if rung not in rungs or growth.planning.stopped_by(rung) is not None:
             continue
-        names = service.candidates.in_group(group)
         step = LadderStep(group=group, clusters=names, options=[])
         for name in names:
             for option in service.options_of(name) if name not in chances else ():

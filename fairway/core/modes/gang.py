@@ -10,23 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import BalancedOrder, Totals
-from fairway.core.clusters.candidates import Names, ladder
+from fairway.core.clusters.candidates import Names
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import charge, evict, placed_of, provision
 from fairway.core.modes.gang_sizes import first_that_works, most_of, shrunk_by, sizes_above
 from fairway.core.modes.gang_split import can_split, split
 from fairway.core.modes.ladder import (
+    NOWHERE,
     LadderStep,
     borrows_last,
     climb,
     forms_due,
     least_harmful,
+    offers,
+    steps_of,
     victim_passes,
 )
 from fairway.core.modes.outcome import Outcome
@@ -35,7 +37,6 @@ from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Admit
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims, find_victims
-from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
 from fairway.core.reasons import (
@@ -44,10 +45,7 @@ from fairway.core.reasons import (
     kept_reason,
     quota_reason,
     shortage_reason,
-    user_reason,
 )
-
-NOWHERE: Final = Names(("",))  # where quota alone decides
 
 
 def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool = False) -> Outcome:
@@ -164,17 +162,7 @@ class _Gang:
 
     def offers(self, step: LadderStep, outcome: Outcome) -> Iterator[Iterator[Victims | None]]:
         """For each flavor, the victims in each cluster."""
-        planning = self.planning
-        for option in step.options:
-            request = self._request(option)
-            reason = user_reason(planning, request)
-            if reason is not None:
-                outcome.reasons.append(reason)
-                continue
-            names: Sequence[str] = step.clusters
-            if names is not NOWHERE:
-                names = clusters_to_search(planning, request, names)
-            yield (self.victims(cluster, option, may_borrow=step.may_borrow) for cluster in names)
+        return offers(self, step, self._request, outcome)
 
     def take_victims(self, victims: Victims, group: str, outcome: Outcome) -> None:
         evict(self.planning, self.workload, victims, outcome)
@@ -358,10 +346,6 @@ def _preempting_steps(planning: PlanningRound, workload: Workload) -> list[tuple
         return []
     if not planning.has_clusters:
         return [("", NOWHERE)]
-    candidates, policy = planning.candidates(workload), planning.snapshot.policy(workload)
-    groups = tuple(name for name, _ in candidates.groups)
     return [
-        (group, names)
-        for group, rung in ladder(policy, groups)
-        if rung == "Preempt" and (names := candidates.in_group(group))
+        (group, names) for group, rung, names in steps_of(planning, workload) if rung == "Preempt"
     ]

@@ -14,21 +14,25 @@ much as they get. The rules are the same for all modes:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters.candidates import Names, ladder
 from fairway.core.model import Form, Workload
 from fairway.core.modes.outcome import Outcome
+from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Ordered, Victims
+from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned
 from fairway.core.provisioning.price import price_of_loss, price_of_nodes
 from fairway.core.quota.flavors import Assignment
-from fairway.core.reasons import MayNotUse
+from fairway.core.reasons import MayNotUse, user_reason
+
+NOWHERE: Final = Names(("",))  # where quota alone decides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +96,16 @@ def held_form(workload: Workload) -> Form:
     return next((form for form in workload.forms if form.name == name), workload.forms[0])
 
 
+def steps_of(planning: PlanningRound, workload: Workload) -> list[tuple[str, Rung, Names]]:
+    """The ladder of a workload: groups with their rungs and the clusters that it may use there."""
+    candidates, policy = planning.candidates(workload), planning.snapshot.policy(workload)
+    return [
+        (group, rung, names)
+        for group, rung in ladder(policy, tuple(name for name, _ in candidates.groups))
+        if (names := candidates.in_group(group))
+    ]
+
+
 def climb(climber: Climber, outcome: Outcome) -> None:
     """Takes what each step of the ladder offers, until nothing more is wanted."""
     planning, workload = climber.planning, climber.workload
@@ -99,7 +113,7 @@ def climb(climber: Climber, outcome: Outcome) -> None:
     if not options:
         outcome.reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
         return
-    candidates, policy = planning.candidates(workload), planning.snapshot.policy(workload)
+    candidates = planning.candidates(workload)
     if candidates.refused:
         outcome.reasons.later(MayNotUse(refused=candidates.refused))
     take = {
@@ -107,16 +121,12 @@ def climb(climber: Climber, outcome: Outcome) -> None:
         "Preempt": climber.take_from_victims,
         "Provision": climber.take_new_nodes,
     }
-    is_any_tried = False
-    steps = ladder(policy, tuple(name for name, _ in candidates.groups))
+    steps = steps_of(planning, workload)
+    preempting = {group for group, rung, _ in steps if rung == "Preempt"}
     passes = victim_passes(planning, workload)
-    for group, rung in steps:
-        names = candidates.in_group(group)
-        if not names:
-            continue
-        is_any_tried = True
+    for group, rung, names in steps:
         step = LadderStep(group=group, clusters=names, options=options)
-        if rung == "Idle" and (group, "Preempt") in steps and not all(passes):
+        if rung == "Idle" and group in preempting and not all(passes):
             _take_own(climber, step, outcome)
         if rung == "Preempt" and climber.wants(rung) and _is_cheaper_to_buy(climber, step):
             climber.take_new_nodes(step, outcome)
@@ -127,7 +137,7 @@ def climb(climber: Climber, outcome: Outcome) -> None:
             outcome.reasons.append(stopped)
         else:
             take[rung](step, outcome)
-    if not is_any_tried:
+    if not steps:
         outcome.reasons.append(Reason(code=Code.NO_CLUSTER))  # no group of the ladder has clusters
 
 
@@ -169,6 +179,32 @@ def _take_own(climber: Climber, step: LadderStep, outcome: Outcome) -> None:
             outcome.steps.extend(attempt.steps)
             if not climber.wants("Idle"):
                 outcome.reasons.clear()
+
+
+def offers(
+    climber: Climber,
+    step: LadderStep,
+    request_of: Callable[[Assignment], PlacementRequest],
+    outcome: Outcome,
+) -> Iterator[Iterator[Victims | None]]:
+    """For each flavor, the victims in each cluster; a user's limit may rule a flavor out."""
+    planning = climber.planning
+    for option in step.options:
+        request = request_of(option)
+        reason = user_reason(planning, request)
+        if reason is not None:
+            outcome.reasons.append(reason)
+            continue
+        names: Sequence[str] = step.clusters
+        if names is not NOWHERE:
+            names = clusters_to_search(planning, request, names)
+        yield _victims_in(climber, option, names, may_borrow=step.may_borrow)
+
+
+def _victims_in(
+    climber: Climber, option: Assignment, clusters: Sequence[str], *, may_borrow: bool
+) -> Iterator[Victims | None]:
+    return (climber.victims(name, option, may_borrow=may_borrow) for name in clusters)
 
 
 def least_harmful(

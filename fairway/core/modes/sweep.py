@@ -7,8 +7,9 @@ on idle room, then range by range by preempting the least harmful victims, then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 from fairway.api.meta import Rung
@@ -23,6 +24,7 @@ from fairway.core.modes.ladder import (
     climb,
     forms_due,
     least_harmful,
+    offers,
 )
 from fairway.core.modes.outcome import Outcome
 from fairway.core.modes.restraint import are_of_others, has_made_yield, victims_to_grow
@@ -31,10 +33,9 @@ from fairway.core.placement_request import PlacementRequest
 from fairway.core.plan import Admit
 from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims
-from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool, most_on_new_nodes
 from fairway.core.quota.flavors import Assignment
-from fairway.core.reasons import no_pool, no_room_for_more, quota_reason, user_reason
+from fairway.core.reasons import no_pool, no_room_for_more, quota_reason
 from fairway.core.task_numbers import numbers_of, ranges
 
 
@@ -187,7 +188,8 @@ class _Sweep:
         planning = self.planning
         while self.left:
             count = min(self.workload.task_range, len(self.left))
-            best = least_harmful(planning, self.workload, self._offers(step, count, outcome))
+            request_of = partial(self._request, count=count)
+            best = least_harmful(planning, self.workload, offers(self, step, request_of, outcome))
             if best is None:
                 outcome.reasons.extend(planning.no_victims(step.group, step.clusters))
                 return
@@ -198,20 +200,6 @@ class _Sweep:
             place = (best.cluster, step.group)
             self._keep(place, best.assignment, count, (best.packed, best.packed))
             self._fill(place, best.assignment)  # victims may have freed more than a range
-
-    def _offers(
-        self, step: LadderStep, count: int, outcome: Outcome
-    ) -> Iterator[Iterator[Victims | None]]:
-        """For each flavor, the victims in each cluster for some tasks."""
-        planning = self.planning
-        for option in step.options:
-            request = self._request(option, count)
-            reason = user_reason(planning, request)
-            if reason is not None:
-                outcome.reasons.append(reason)
-                continue
-            names = clusters_to_search(planning, request, step.clusters)
-            yield (self.victims(name, option, may_borrow=step.may_borrow) for name in names)
 
     def victims(
         self, cluster: str, option: Assignment, *, may_borrow: bool = True

@@ -23,9 +23,10 @@ from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.preemption.freed_bounds import stands_on_any
+from fairway.core.preemption.harm import Harm
 from fairway.core.preemption.holders import Holder, holders_of, take_away
 from fairway.core.preemption.rules import PreemptionCase
-from fairway.core.preemption.victim_search import NOBODY, Found, Harm, Nodes, Search
+from fairway.core.preemption.victim_search import NOBODY, Found, Nodes, Search
 from fairway.core.quota.flavors import Assignment
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def find_victims(
         return None
     mark = planning.ledger.mark()
     with planning.ledger.trial():
-        is_any_leaving = planning.leaving.let_go(planning.ledger, cluster)
+        is_any_leaving = planning.leaving.let_go(planning.ledger, (cluster,) if cluster else ())
         hunt = _Hunt(planning, request, cluster, mark, is_any_leaving, may_borrow)
         victims = hunt.victims()
     if victims is None or victims.victims:

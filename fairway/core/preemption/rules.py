@@ -29,7 +29,7 @@ to rest.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Workload
@@ -53,13 +53,6 @@ class Rival:
     def __init__(self, ours: list[Node], theirs: list[Node]) -> None:
         self.ours = ours  # the preemptor's queue first
         self.theirs = theirs
-
-
-class Judged(NamedTuple):
-    """Why a victim may be preempted, and what that means for its queue."""
-
-    code: Code
-    comes_back: bool  # its queue owns what it used, and could reclaim it elsewhere at once
 
 
 class PreemptionCase:
@@ -259,18 +252,18 @@ class PreemptionCase:
 
     # Whether a set is legal.
 
-    def judge(self, victims: Sequence[Holder]) -> list[Judged] | None:
+    def judge(self, victims: Sequence[Holder]) -> list[Code] | None:
         """Why each victim may be preempted; None if one of them may not.
 
         The ledger must be in the final state: all victims gone, the preemptor charged.
         """
-        verdicts = []
+        codes = []
         for victim in victims:
             code = self._code(victim)
             if code is None or self._strikes_back(victim.workload, victim.queue, victim.usage):
                 return None
-            verdicts.append(Judged(code, self.comes_back(victim)))
-        return verdicts
+            codes.append(code)
+        return codes
 
     def share_of(self, holder: Holder) -> Share:
         """The share of a holder's side as it stands.

@@ -22,19 +22,18 @@ what it made legal, and so on for ever.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
 from fairway.core.preemption.freed_bounds import Ground
+from fairway.core.preemption.harm import GUILTIEST, Bounds, Harm, Rank, above, guilt_of
 from fairway.core.preemption.holders import Foot, Holder, free_nodes
-from fairway.core.preemption.rules import Judged, PreemptionCase
-from fairway.core.quota.shares import Share
+from fairway.core.preemption.rules import PreemptionCase
 
 if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound
@@ -44,20 +43,6 @@ _LOOKS: Final = 120  # sets tried among more candidates, before one is built gre
 _REPAIRS: Final = 4  # attempts to build a set greedily: the result may be illegal
 
 Chosen = tuple[int, ...]
-Guilt = tuple[int, int]  # of a queue, by its share: less is guiltier
-
-GUILTIEST: Final[Guilt] = (-1, 0)
-
-
-class Harm(NamedTuple):
-    """The key by which sets of victims are compared: less is better."""
-
-    come_back: int = 0  # victims that could reclaim elsewhere at once what they used
-    has_own: bool = False  # whether any victim is of the preemptor's own queue
-    guilt: Guilt = GUILTIEST  # of the least guilty queue
-    priorities: tuple[int, ...] = ()  # above the lowest in the fleet, the highest first
-    loss: int = 0
-    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +68,11 @@ class Nodes:
     feet: Mapping[str, Foot]  # of the candidates, by key
 
 
-class _Rank(NamedTuple):
-    """What is known of the harm of one candidate, whatever else is preempted."""
+class _Judged(NamedTuple):
+    """Why a victim may be preempted, and whether it could come straight back."""
 
+    code: Code
     comes_back: bool
-    is_own: bool
-    guilt: Guilt
-    priority: int
-    loss: int
-    key: str
-
-
-def _above(lowest: int, priorities: Sequence[int]) -> tuple[int, ...]:
-    return tuple(sorted((each for each in priorities if each > lowest), reverse=True))
-
-
-def _guilt(share: Share) -> Guilt:
-    return (int(not share.is_infinite), -share.scaled)
 
 
 class Search:
@@ -136,13 +109,13 @@ class Search:
             [candidate.usage.get(pair, 0) for pair in missing] for candidate in self._candidates
         ]
 
-    def _ranks(self, candidates: Sequence[Holder]) -> list[_Rank]:
+    def _ranks(self, candidates: Sequence[Holder]) -> list[Rank]:
         case, queues = self._case, frozenset(candidate.queue for candidate in candidates)
-        guilts = {candidate.queue: _guilt(case.share_of(candidate)) for candidate in candidates}
+        guilts = {candidate.queue: guilt_of(case.share_of(candidate)) for candidate in candidates}
         with self._planning.ledger.trial():
             self._planning.ledger.charge(case.workload.queue, case.usage)
             return [
-                _Rank(
+                Rank(
                     comes_back=case.comes_back(candidate, adds=False, besides=queues),
                     is_own=(is_own := candidate.queue == case.workload.queue),
                     guilt=GUILTIEST if is_own else guilts[candidate.queue],
@@ -202,7 +175,7 @@ class Search:
 
     def _by_bound(self, allowed: Chosen) -> Iterator[tuple[Harm, Chosen]]:
         """Sets that may be sufficient, each with a bound: no set that follows is below it."""
-        bounds = _Bounds(self._ranked[: len(allowed)], self._gives, self._missing, self._lowest)
+        bounds = Bounds(self._ranked[: len(allowed)], self._gives, self._missing, self._lowest)
         heap: list[tuple[Harm, Chosen]] = []
 
         def push(kept: Chosen, start: int) -> None:
@@ -267,13 +240,13 @@ class Search:
         fewer = (tuple(other for other in chosen if other != number) for number in chosen)
         return not any(some and self._may_do(some) and self._is_enough(some) for some in fewer)
 
-    def _harm(self, chosen: Chosen, verdicts: Sequence[Judged]) -> Harm:
+    def _harm(self, chosen: Chosen, verdicts: Sequence[_Judged]) -> Harm:
         ranks = [self._ranked[number] for number in chosen]
         return Harm(
             come_back=sum(verdict.comes_back for verdict in verdicts),
             has_own=any(rank.is_own for rank in ranks),
             guilt=max(rank.guilt for rank in ranks),
-            priorities=_above(self._lowest, [rank.priority for rank in ranks]),
+            priorities=above(self._lowest, [rank.priority for rank in ranks]),
             loss=sum(rank.loss for rank in ranks),
             number=len(chosen),
         )
@@ -286,14 +259,21 @@ class Search:
                 return False
         return self._nodes is None or self._pack(chosen) is not None
 
-    def _judge(self, chosen: Chosen) -> list[Judged] | None:
+    def _judge(self, chosen: Chosen) -> list[_Judged] | None:
         """Why each may be preempted; empty if one may not, None if quota does not fit."""
         with self._planning.ledger.trial():
             self._release(chosen)
             if not self._fits():
                 return None
             self._settle()
-            return self._case.judge([self._candidates[number] for number in chosen]) or []
+            victims = [self._candidates[number] for number in chosen]
+            codes = self._case.judge(victims)
+            if codes is None:
+                return []
+            return [
+                _Judged(code, self._case.comes_back(victim))
+                for victim, code in zip(victims, codes, strict=True)
+            ]
 
     def _fits(self) -> bool:
         tree, queue = self._planning.ledger.tree, self._case.workload.queue
@@ -424,64 +404,3 @@ class Search:
                 number for number in chosen if not self._case.judge([self._candidates[number]])
             ]
         return tuple(illegal) or chosen[-1:]
-
-
-class _Bounds:
-    """Lower bounds of the harm of sets, from what is known of each candidate.
-
-    Candidates are in order of rank. A set that has all of `kept` and something from `start` on is
-    sufficient only if it has so many candidates more, and among them one that is not before the
-    first place at which everything from `start` on adds up to what is missing.
-    """
-
-    def __init__(
-        self,
-        ranked: Sequence[_Rank],
-        gives: Sequence[Sequence[int]],
-        missing: Sequence[int],
-        lowest: int,
-    ) -> None:
-        self._ranked = ranked
-        self._lowest = lowest
-        self._gives = gives
-        self._missing = missing
-        columns = [[row[place] for row in gives[: len(ranked)]] for place in range(len(missing))]
-        self._sums = [[0, *accumulate(column)] for column in columns]
-        self._most = [_from_the_end(column, max) for column in columns]
-        fields = list(zip(*ranked, strict=True))[:5]
-        self._least = [_from_the_end(field, min) for field in fields]
-
-    def of(self, kept: Chosen, start: int) -> Harm | None:
-        """A bound on all such sets; None if none of them is sufficient."""
-        more, late = 1, start
-        for place, missing in enumerate(self._missing):
-            short = missing - sum(self._gives[number][place] for number in kept)
-            if short <= 0:
-                continue
-            sums = self._sums[place]
-            if sums[-1] - sums[start] < short:
-                return None
-            more = max(more, -(-short // self._most[place][start]))
-            late = max(late, bisect_left(sums, sums[start] + short) - 1)
-        return self._bound(kept, start, late, more - 1)
-
-    def _bound(self, kept: Chosen, start: int, late: int, more: int) -> Harm:
-        """With one candidate from `late` on, and `more` from `start` on."""
-        ranks = [self._ranked[number] for number in kept]
-        backs, owns, guilts, priorities, losses = self._least
-        return Harm(
-            come_back=sum(r.comes_back for r in ranks) + backs[late] + more * backs[start],
-            has_own=any(r.is_own for r in ranks) or owns[late],
-            guilt=max([guilts[late], *(r.guilt for r in ranks)]),
-            priorities=_above(
-                self._lowest,
-                [priorities[late], *[priorities[start]] * more, *(r.priority for r in ranks)],
-            ),
-            loss=sum(r.loss for r in ranks) + losses[late] + more * losses[start],
-            number=len(kept) + 1 + more,
-        )
-
-
-def _from_the_end(values: Sequence[Any], better: Callable[..., Any]) -> list[Any]:
-    """The least, or the most, of all values from each place on."""
-    return list(accumulate(reversed(values), better))[::-1]
