@@ -232,28 +232,25 @@ class Occupancy:
     def _sit(self, seat: Seat) -> bool:
         """Packs the pods of one seat; returns whether all found room."""
         packing = self._found_for(seat.placed)
-        if not _is_whole(seat.placed, packing) and not seat.leaves:
-            packing = self._found_after(seat.placed) or packing
         is_whole = _is_whole(seat.placed, packing)
         if not is_whole and not seat.leaves:
-            packing = self._crowd(seat.placed, packing)
+            packing, is_whole = self._found_after(seat.placed)
         self._put(seat, packing)
         return is_whole
 
-    def _found_after(self, placed: Placed) -> Packing | None:
-        """Where pods will be once leaving seats are gone; None if not all fit even then.
+    def _found_after(self, placed: Placed) -> tuple[Packing, bool]:
+        """Where pods will be once leaving seats are gone, and whether all find room then.
 
         Both are charged meanwhile, so that no other workload takes the rest of such a node: the
         pods need it beside what is about to be free.
         """
-        leaving = self._leaving_seats()
-        if not leaving:
-            return None
         with self._ledger.trial():
-            for seat in leaving:
+            for seat in self._leaving_seats():
                 self._go(seat, seat.assumed)
-            result = self._found_for(placed)
-        return result if _is_whole(placed, result) else None
+            packing = self._found_for(placed)
+            if _is_whole(placed, packing):
+                return packing, True
+            return self._crowd(placed, packing), False
 
     def _crowd(self, placed: Placed, packing: Packing) -> Packing:
         """Adds pods that fit nowhere, to the nodes that have most left.

@@ -91,6 +91,12 @@ LEAVING = {
         [queue("q", 16), cluster("east", 8, 8), *_STOPPING, urgent(4)],
         ["stopping waits: StillEnding", "urgent waits: QuotaExceeded, NoVictims"],
     ),
+    "what is claimed stays claimed, also where the cluster bound smaller pods otherwise": (
+        [queue("q", 64, preemption=LOWER), cluster("east", 8, 8),
+         leaving(runs("stopping", count=1, gpus=4)), runs("small", count=1, gpus=3, priority=9),
+         runs("large", count=2, gpus=6, since=60, priority=9), urgent(1, gpus=4)],
+        ["stopping waits: StillEnding", "urgent waits: DoesNotFit, NoVictims, NoPool"],
+    ),
     "what leaves a cluster that does not answer is not counted on": (
         [queue("q", 16, preemption=LOWER), cluster("east", 8, 8),
          {**cluster("west", 8), "status": {"phase": "Lost"}},
