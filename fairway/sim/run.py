@@ -66,11 +66,11 @@ class Result:
     @property
     def is_counted(self) -> bool:
         """Whether enough happened for the seed to be meaningful."""
-        return (
-            self.steps >= STEPS_LEAST
-            and len(self.faults) >= FAULT_KINDS_LEAST
-            and self.crashes_after_claim > 0
-        )
+        return _is_enough(self.steps, self.faults, self.crashes_after_claim)
+
+
+def _is_enough(steps: int, faults: Mapping[str, int], crashes_after_claim: int) -> bool:
+    return steps >= STEPS_LEAST and len(faults) >= FAULT_KINDS_LEAST and crashes_after_claim > 0
 
 
 class _Complaints(logging.Handler):
@@ -200,7 +200,7 @@ class Simulation:
             await users.relent()
             await rest.come(_REST_SECONDS_MOST)
             rounds += 1
-            if self._log.steps >= STEPS_LEAST and faults.crashes_after_claim:
+            if _is_enough(self._log.steps, self._log.faults, faults.crashes_after_claim):
                 break
         self.crashes_after_claim = faults.crashes_after_claim
         for process in (*hubs, *agents):
@@ -219,7 +219,7 @@ class Simulation:
             await self._time.sleep(_LOOK_SECONDS)
             rest.look()
             expected = self._log.steps + _STEPS_EACH * rest.count_unfinished()
-            if expected >= STEPS_LEAST and faults.crashes_after_claim:
+            if _is_enough(expected, self._log.faults, faults.crashes_after_claim):
                 break
         for task in acting:
             task.cancel()
