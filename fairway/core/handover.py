@@ -6,8 +6,8 @@ what the preemptor leaves. If a victim was itself waiting for earlier victims, i
 these as well.
 
 What is being released already, by earlier victims or for any other reason, has heirs too: before a
-workload preempts, all that is on its way out counts as gone, less what other heirs take of it. That
-is the rest of workloads that have lost their claim.
+workload preempts, all that is on its way out counts as gone, less what other heirs take of it. Not
+so replicas of a service that run until others do: nobody can say when they stop.
 
 A victim and its heir never run at the same time, so a queue that both are charged to is charged for
 the larger of the two, not for the sum. Otherwise the next preemptor would look for more victims
@@ -63,7 +63,7 @@ class Rebates:
         """Adds a workload that is new or has changed."""
         for key, _ in _victims(workload):
             self._heirs.setdefault(key, {})[workload.key] = None
-        if workload.releasing:
+        if workload.stopping:
             self.leavers[workload.key] = None
 
     def drop(self, workload: Workload) -> None:
@@ -92,7 +92,7 @@ class Rebates:
         leaving = (
             heirs
             for victim, heirs in self._heirs.items()
-            if (workload := workloads.get(victim)) is not None and workload.releasing
+            if (workload := workloads.get(victim)) is not None and workload.stopping
         )
         heirs = {key: workloads[key] for some in leaving for key in some}
         waiting = sorted(filter(_is_to_come, heirs.values()), key=_turn)
@@ -132,7 +132,7 @@ def inheritances(
     one that an heir waits for are ignored.
     """
     left = {
-        key: [(placement.attempt, usage_of(placement)) for placement in workloads[key].releasing]
+        key: [(placement.attempt, usage_of(placement)) for placement in workloads[key].stopping]
         for heir in heirs
         for key, _ in _victims(heir)
         if key in workloads
@@ -349,7 +349,9 @@ class Leaving:
             key: replace(
                 workloads[key],
                 releasing=tuple(
-                    part for part in workloads[key].releasing if not _answers(snapshot, part)
+                    part
+                    for part in workloads[key].releasing
+                    if part.stays or not _answers(snapshot, part)
                 ),
             )
             for key in keys
@@ -438,7 +440,7 @@ class Leaving:
     def _still_here(self, workload: Workload) -> Iterator[str]:
         for key, _ in workload.held.waits_for_victims if workload.held else ():
             known = self._snapshot.facts.workloads.get(key)
-            if known is not None and known.releasing:
+            if known is not None and known.stopping:
                 yield key
 
 
@@ -447,17 +449,11 @@ def _negative(usage: Usage) -> Usage:
 
 
 def _of_earlier(snapshot: Snapshot) -> dict[str, Usage]:
-    """What is being released, by workload, where its end will be heard of.
-
-    Replicas that leave while their service goes on may run until others are ready: nobody counts
-    on these.
-    """
+    """What is being stopped, by workload, where its end will be heard of."""
     earlier: dict[str, Usage] = {}
     for key in sorted(snapshot.rebates.leavers):
         workload = snapshot.facts.workloads[key]
-        if workload.held is not None:
-            continue
-        parts = [part for part in workload.releasing if _answers(snapshot, part)]
+        parts = [part for part in workload.stopping if _answers(snapshot, part)]
         if parts:
             earlier[key] = usage_of(*parts)
     return earlier

@@ -170,6 +170,7 @@ class Placed:
     # pod set -> {position of node: pods} in the cluster's report; nodes of other pods are assumed
     attempt: int = 0  # the attempt its pods belong to; 0: the claim's
     is_charged: bool = True  # to quota; False: its own replacement is charged instead
+    stays: bool = False  # released, but it runs until its replacements do or a budget allows
 
 
 def usage_of(*placed: Placed) -> dict[FlavorResource, int]:
@@ -262,6 +263,11 @@ class Workload(_Remembers):
     runs_in: str = ""  # a cluster that runs pods of it although it has no claim
     is_over: bool = False  # needs no decision; charged only for what is being stopped
     grows: bool = False  # a gang that can take more pods while it runs
+
+    @property
+    def stopping(self) -> tuple[Placed, ...]:
+        """What is being released and stops in any case."""
+        return tuple(placement for placement in self.releasing if not placement.stays)
 
     @property
     def is_waiting(self) -> bool:

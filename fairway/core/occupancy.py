@@ -75,10 +75,11 @@ class Occupancy:
         return joined
 
     def departures(self) -> list[Departure]:
-        """What is being stopped, in order of keys."""
+        """What is being stopped, in order of keys; without what stays for now."""
         return [
             Departure(key=seat.key, packing=packing, requests=requests_of(seat.placed))
             for seat in sorted(self._leaving_seats(), key=lambda seat: (seat.key, seat.decided))
+            if not seat.placed.stays
             for packing in (seat.placed.bound, seat.assumed)
         ]
 

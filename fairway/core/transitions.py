@@ -64,7 +64,13 @@ def apply_plan(workloads: Mapping[str, Workload], plan: Plan) -> dict[str, Workl
                 attempt = source.attempt or before.held.attempt
                 part = _part(source, step.count)
                 is_charged = not (step.stops_first and are_alike(part, step.placed))
-                left = replace(part, bound={}, attempt=attempt, is_charged=is_charged)
+                left = replace(
+                    part,
+                    bound={},
+                    attempt=attempt,
+                    is_charged=is_charged,
+                    stays=not step.stops_first,
+                )
                 moved = _move(before, step, plan.now)
                 result[step.workload] = replace(moved, releasing=(*moved.releasing, left))
             case _:
@@ -77,7 +83,8 @@ def _leaving(workload: Workload, held: Held) -> Workload:
     left = (
         replace(placement, attempt=placement.attempt or held.attempt) for placement in held.placed
     )
-    return replace(_requeue(workload), releasing=(*workload.releasing, *left))
+    before = (replace(placement, stays=False) for placement in workload.releasing)
+    return replace(_requeue(workload), releasing=(*before, *left))
 
 
 def _awaited(
@@ -86,7 +93,7 @@ def _awaited(
     """A victim, with its last attempt that must be gone."""
     victim = body.get(key) or workloads.get(key)
     return key, max(
-        (placement.attempt for placement in victim.releasing), default=0
+        (placement.attempt for placement in victim.stopping), default=0
     ) if victim else 0
 
 
@@ -103,7 +110,8 @@ def _claim(
         has_begun=before is not None,
         waits_for_victims=waits_for,
     )
-    left = tuple(_taken_away(before, step.placed)) if before else ()
+    taken = _taken_away(before, step.placed) if before else ()
+    left = tuple(replace(part, stays=bool(step.leaving)) for part in taken)
     return replace(admitted, held=held, reservation=None, releasing=(*workload.releasing, *left))
 
 

@@ -433,7 +433,8 @@ def _leaving_part(
     placement: Placement, claim: Claim | None, given: Mapping[str, PodSet], fleet: FleetSpec
 ) -> model.Placed:
     """A placement that is released; if its own replacement is alike, only that is charged."""
-    result = replace(_place(placement, given, fleet), attempt=placement.attempt)
+    stays = claim is not None and placement.leaves != "Now"
+    result = replace(_place(placement, given, fleet), attempt=placement.attempt, stays=stays)
     for other in claim.placements if claim and placement.gives_way_to else ():
         if other.cluster == placement.gives_way_to:
             is_charged = not are_alike(result, _place(other, given, fleet))

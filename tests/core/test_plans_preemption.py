@@ -39,11 +39,11 @@ def urgent(count: int, in_queue: str = "q", **more: Any) -> Plain:
 _STOPPING = [leaving(runs("stopping")), runs("low")]
 
 
-def going_on() -> Plain:
+def going_on(leaves: str) -> Plain:
     """A service that runs in one cluster, and leaves another."""
     made = workload("web", "q", mode="Divided", replicas=8, running="west", priority=9)
     (here,) = made["status"]["claim"]["placements"]
-    made["status"]["releasing"] = [{**here, "cluster": "east", "attempt": 1}]
+    made["status"]["releasing"] = [{**here, "cluster": "east", "attempt": 1, "leaves": leaves}]
     return made
 
 
@@ -82,10 +82,20 @@ LEAVING = {
          runs("low"), urgent(8)],
         ["urgent starts in east:8@h100 after web", "web waits: StillEnding"],
     ),
-    "nobody counts on replicas that leave while their service goes on": (
+    "replicas that stop at once are waited for, while their service goes on": (
         [queue("q", 24, preemption=LOWER), cluster("east", 8, 8), cluster("west", 8),
-         going_on(), runs("low"), urgent(8)],
+         going_on("Now"), runs("low"), urgent(8)],
+        ["urgent starts in east:8@h100 after web"],
+    ),
+    "nobody counts on replicas that run until others do": (
+        [queue("q", 24, preemption=LOWER), cluster("east", 8, 8), cluster("west", 8),
+         going_on("WhenReplaced"), runs("low"), urgent(8)],
         ["low yields to urgent", "urgent starts in east:8@h100 after low"],
+    ),
+    "nor on those that stop as their budget allows": (
+        [queue("q", 20, preemption=LOWER), cluster("east", 24), cluster("west", 8),
+         going_on("WithinBudget"), runs("low", count=4), urgent(4)],
+        ["low yields to urgent", "urgent starts in east:4@h100 after low"],
     ),
     "a queue that may not preempt waits until they are gone": (
         [queue("q", 16), cluster("east", 8, 8), *_STOPPING, urgent(4)],

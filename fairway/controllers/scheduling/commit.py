@@ -193,8 +193,12 @@ class Committer:
             name = namespace_and_name(key)
             stored = outcome.stored.get(name) or self._latest(name)
             body = stored.object() if stored is not None else {}
-            leaving = (body.get("status") or {}).get("releasing") or ()
-            attempts = [item.get("attempt", 0) for item in leaving]
+            status = body.get("status") or {}
+            attempts = [
+                item.get("attempt", 0)
+                for item in status.get("releasing") or ()
+                if not status.get("claim") or item.get("leaves", "Now") == "Now"
+            ]
             if attempts:
                 uid = body["metadata"].get("uid", "")
                 result[key] = claims.Leaving(uid=uid, attempt=max(attempts))

@@ -73,10 +73,15 @@ def _is_here(victim: Workload, attempt: int, *, is_settled: bool) -> bool:
 
     A victim loses its claim before the claim that waits for it is written, but a mirror that lists
     again may show the later write first. Once that is settled, a workload that still holds the
-    attempt has released only a part of it, and that part is what was waited for.
+    attempt has released only a part of it, and that part is what was waited for; not so replicas
+    that run until others do.
     """
     claim = victim.status.claim
-    attempts = [placement.attempt for placement in victim.status.releasing]
+    attempts = [
+        placement.attempt
+        for placement in victim.status.releasing
+        if claim is None or placement.leaves == "Now"
+    ]
     if claim is not None and not is_settled:
         attempts.append(claim.attempt)
     return any(number <= attempt for number in attempts)
