@@ -1,19 +1,23 @@
 """Random fleets with services: rules of spread and division hold together, on every rung.
 
 An exhaustive search over all counts is the oracle: what idle room can hold within the rules starts.
+In half of the fleets a gang goes first, in the same plan: nobody yields to it where it starts as
+things are, and else as few as brute force finds.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from fairway.core.checks.invariants import broken
 from fairway.core.cycle import plan
 from fairway.core.model import Policy
-from fairway.core.plan import Plan
+from fairway.core.plan import Admit, Plan, Preempt
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.core.transitions import after
 from fairway.view.objects import Objects
@@ -58,6 +62,11 @@ def objects(random_: random.Random) -> list[Plain]:
     made.append(policy("p", *groups, spread=rules, division=division))
     made.append(workload("s", "q", mode="Divided", replicas=random_.randint(1, 7), policy="p"))
     return made
+
+
+def gang(random_: random.Random) -> Plain:
+    """A gang that goes before the service; clusters have one node, so how it is packed is clear."""
+    return workload("g", "q", count=random_.randint(1, 4), priority=5)
 
 
 def counts_of(facts: Facts) -> dict[str, int]:
@@ -116,13 +125,22 @@ def idle_room(facts: Facts) -> dict[str, int]:
     }
 
 
+def quota_left(facts: Facts) -> int:
+    """What is left of the only quota; others than its owner borrow."""
+    nominal = facts.queues["q"].quotas["h100", "nvidia.com/gpu"].nominal // 1000
+    return nominal - sum(
+        pods.count
+        for each in facts.workloads.values()
+        for placed in (each.held.placed if each.held else ())
+        for pods in placed.pods
+    )
+
+
 def can_start(facts: Facts) -> bool:
     """Whether idle room and the queue's own quota can hold all replicas within the rules."""
     names, rooms = sorted(facts.clusters), idle_room(facts)
     replicas = facts.workloads["team/s"].replicas
-    nominal = facts.queues["q"].quotas["h100", "nvidia.com/gpu"].nominal // 1000
-    borrowed = sum(each.held is not None for each in facts.workloads.values())
-    if replicas > nominal - borrowed:
+    if replicas > quota_left(facts):
         return False
     for counts in product(*(range(min(rooms[name], replicas) + 1) for name in names)):
         if sum(counts) != replicas:
@@ -131,6 +149,45 @@ def can_start(facts: Facts) -> bool:
         if not any(faults(used, facts)):
             return True
     return False
+
+
+def fewest_victims(facts: Facts) -> int | None:
+    """How many must yield to the gang, all of them alike; None: no number is enough."""
+    count = facts.workloads["team/g"].forms[0].pod_sets[0].count
+    short = max(0, count - quota_left(facts))
+    borrow = [each for each in facts.workloads.values() if each.queue == "b"]
+    enough: list[int] = []
+    for name, free in idle_room(facts).items():
+        here = sum(each.held.placed[0].cluster == name for each in borrow if each.held)
+        needed = max(short, count - free)
+        if needed <= (len(borrow) if count <= free else here):
+            enough.append(max(0, needed))
+    return min(enough, default=None)
+
+
+def part_of(result: Plan, key: str) -> Plan:
+    """The steps for one workload."""
+    steps = tuple(
+        step
+        for step in result.steps
+        if (step.for_ if isinstance(step, Preempt) else step.workload) == key
+    )
+    return replace(result, steps=steps, reservations=())
+
+
+def wrong_victims(facts: Facts, result: Plan) -> Iterator[str]:
+    """What is wrong with those that yield to the gang."""
+    yielded = sum(isinstance(step, Preempt) for step in part_of(result, "team/g").steps)
+    starts = any(isinstance(s, Admit) and s.workload == "team/g" for s in result.steps)
+    fewest = fewest_victims(facts)
+    has_pools = any(each.pools for each in facts.clusters.values())
+    if fewest is None:
+        if yielded or (starts and not has_pools):
+            yield f"{yielded} yield to the gang, which cannot start so"
+    elif not starts:
+        yield f"the gang waits, though {fewest} could yield to it"
+    elif yielded != fewest and not (has_pools and not yielded):
+        yield f"{yielded} yield to the gang, not {fewest}"
 
 
 def leaves_out(facts: Facts) -> bool:
@@ -149,18 +206,27 @@ def run(made: Sequence[Plain]) -> tuple[Facts, Plan]:
 
 def examine(cases: int, seed: int) -> None:
     random_ = random.Random(seed)
-    starts = 0
+    seen: Counter[str] = Counter()
     for number in range(cases):
         made = objects(random_)
+        if number % 2:
+            made.insert(-2, gang(random_))
         facts, result = run(made)
         then = after(facts, result)
         counts = counts_of(then)
-        told: list[Any] = [*broken(facts, result), *faults(counts, then)]
+        wrong: list[Any] = [*broken(facts, result), *faults(counts, then)]
+        if number % 2:
+            wrong += wrong_victims(facts, result)
+            facts = after(facts, part_of(result, "team/g"))
+            seen["gangs"] += facts.workloads["team/g"].held is not None
+            seen["victims"] += any(isinstance(step, Preempt) for step in result.steps)
         if not counts and can_start(facts) and not leaves_out(then):
-            told.append("nothing starts, though all could")
-        assert told == [], (number, made[-2]["spec"], made[-1]["spec"]["replicas"], counts)
-        starts += bool(counts)
-    assert starts > cases // 3
+            wrong.append("nothing starts, though all could")
+        assert wrong == [], (number, made[-2]["spec"], made[-1]["spec"]["replicas"], counts)
+        seen["services"] += bool(counts)
+    assert seen["services"] > cases // 3
+    assert seen["gangs"] > cases // 6
+    assert seen["victims"] > cases // 10
 
 
 def test_rules_hold_in_random_fleets_and_what_can_start_does() -> None:
