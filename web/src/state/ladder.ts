@@ -78,15 +78,27 @@ const OUTSIDE: Record<string, string> = {
   KindNotServed: "Does not serve its kind",
   Pinned: "A volume pins it elsewhere",
   Avoided: "It failed there before",
+  TemplateRefused: "Refused its template",
   SpreadUnmet: "Cannot be spread over it",
 };
-const QUOTAS = new Set(["QuotaExceeded", "QuotaTooSmall", "UserLimitExceeded", "ClaimsExceeded"]);
+const QUOTAS = new Set([
+  "QuotaExceeded",
+  "QuotaTooSmall",
+  "UserLimitExceeded",
+  "ClaimsExceeded",
+  "KeptForOwner",
+]);
+
+/** Whether a reason says that a cluster is not considered at all. */
+export function isOutside(reason: Reason): boolean {
+  return reason.code in OUTSIDE && Boolean(reason.cluster);
+}
 
 export function ladderOf(why: Explanation): Ladder {
   const reasons = why.reasons ?? [];
   const outside = outsideOf(reasons);
   const out = new Set(outside.flatMap((one) => one.clusters.map((each) => each.cluster)));
-  const inside = reasons.filter((one) => !(one.code in OUTSIDE && one.cluster));
+  const inside = reasons.filter((one) => !isOutside(one));
   const rungs = [...new Set((why.ladder ?? []).map((one) => one.rung))];
   if (!rungs.length)
     rungs.push(...[...new Set(inside.map((one) => one.rung ?? ""))].filter((one) => one in RUNGS));
@@ -102,7 +114,7 @@ export function ladderOf(why: Explanation): Ladder {
 function outsideOf(reasons: Reason[]): Outside[] {
   const found = new Map<string, Outside>();
   for (const one of reasons) {
-    if (!(one.code in OUTSIDE) || !one.cluster) continue;
+    if (!isOutside(one) || !one.cluster) continue;
     const here = found.get(one.code) ?? {
       code: one.code,
       words: OUTSIDE[one.code] ?? codeWords(one.code),

@@ -31,7 +31,7 @@ test("a change that does not help says what is still missing", () => {
       {
         workload: "team/w",
         reasons: [
-          { code: "NotSelected", message: "a is not chosen" },
+          { code: "ClusterForbidden", cluster: "a", message: "a is forbidden" },
           { code: "DoesNotFit", message: "east: 4 pods too many" },
         ],
       },

@@ -5,6 +5,7 @@ import type { Plan, Step, Workload } from "../api/kinds";
 import { plural } from "../words/amounts";
 import { listWords } from "../words/missing";
 import { span } from "../words/times";
+import { isOutside } from "./ladder";
 
 export interface Tried {
   before: Plan;
@@ -48,9 +49,7 @@ export function outcomeOf(key: string, tried: Tried): Outcome {
     if (admits(tried.before, key)) lines.push("So it does without the change.");
   } else {
     const reasons = tried.after.waiting.find((one) => one.workload === key)?.reasons ?? [];
-    const telling =
-      reasons.find((one) => !["NotSelected", "Fenced", "Tainted", "Closed"].includes(one.code)) ??
-      reasons[0];
+    const telling = reasons.find((one) => !isOutside(one)) ?? reasons[0];
     lines.push(
       telling ? `It would still wait: ${telling.message}.` : "Nothing would be decided on it.",
     );
