@@ -42,14 +42,19 @@ def cluster(
     racks: int = 0,
     extra: Mapping[str, str] | None = None,
     pools: Sequence[Plain] = (),
+    pods: int | None = 110,
     **spec: Any,
 ) -> Plain:
-    """A simulated cluster with one node for each number of GPUs; `extra` labels all of them."""
+    """A simulated cluster with one node for each number of GPUs; `extra` labels all of them.
+
+    Each node takes this number of pods; None: it does not say how many.
+    """
+    most = {} if pods is None else {"pods": pods}
     node_pools = [
         {
             "name": f"n{number}",
             "count": 1,
-            "shape": {"cpu": "64", "memory": "512Gi", GPU: count, "pods": 110},
+            "shape": {"cpu": "64", "memory": "512Gi", GPU: count, **most},
             "labels": {
                 "accelerator": model,
                 **(extra or {}),
@@ -72,8 +77,11 @@ def cluster(
     )
 
 
-def pool(name: str, gpus: int, *, stock: int, model: str = "h100", **more: Any) -> Plain:
-    shape = {"cpu": "64", "memory": "512Gi", GPU: gpus, "pods": 110}
+def pool(
+    name: str, gpus: int, *, stock: int, model: str = "h100", pods: int | None = 110, **more: Any
+) -> Plain:
+    shape = {"cpu": "64", "memory": "512Gi", GPU: gpus}
+    shape |= {} if pods is None else {"pods": pods}
     return {
         "name": name,
         "shape": shape,

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from math import gcd
 
 from fairway.agent.drivers.interface import NodeSeen
-from fairway.api.amounts import Quantity, family_of
+from fairway.api.amounts import NANO, Quantity, family_of
 from fairway.api.report import AmountColumn, DeviceColumn, LabelColumn, NodeColumns, TaintSet
 
 _HOST_NAME = "kubernetes.io/hostname"
 _LABELS_MOST = 128
+_PODS = "pods"
+_ANY_PODS = (1 << 31) * NANO  # of a node that does not say how many pods it takes
 
 
 def columns_of(nodes: Sequence[NodeSeen]) -> NodeColumns:
@@ -47,7 +49,12 @@ def _labels(nodes: Sequence[NodeSeen]) -> tuple[LabelColumn, ...]:
 def _amounts(nodes: Sequence[NodeSeen]) -> tuple[AmountColumn, ...]:
     columns = []
     for resource in sorted({name for node in nodes for name in (*node.allocatable, *node.others)}):
-        has = [node.allocatable.get(resource, 0) for node in nodes]
+        has = [
+            _ANY_PODS
+            if resource == _PODS and resource not in node.allocatable
+            else node.allocatable.get(resource, 0)
+            for node in nodes
+        ]
         used = [node.others.get(resource, 0) for node in nodes]
         if not any(has) and not any(used):
             continue

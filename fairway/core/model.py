@@ -27,7 +27,7 @@ Clusters = frozenset[str] | None
 _BYTES = ("memory", "ephemeral-storage", "storage", "hugepages-")
 # The flavor that is charged for a resource that no group of the queue covers.
 NO_FLAVOR = ""
-PODS = "pods"  # counts in quota only where a group names it
+PODS = "pods"  # every pod takes one of its node; counts in quota only where a group names it
 
 
 def unit_nanos(resource: str) -> int:
@@ -36,6 +36,13 @@ def unit_nanos(resource: str) -> int:
 
 
 ONE_POD = 1_000_000_000 // unit_nanos(PODS)
+
+
+def on_node(requests: Request) -> Request:
+    """What a pod with these requests takes of its node: one of the node's pods as well."""
+    if any(resource == PODS for resource, _ in requests):
+        return requests
+    return tuple(sorted((*requests, (PODS, ONE_POD))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +54,10 @@ class Shape:
     node_affinity: tuple[NodeTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     counts_as: Request | None = None  # in quota; None: as requested
+    needs: Request = field(init=False, compare=False, repr=False)  # of its node
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "needs", on_node(self.requests))
 
     @property
     def charges(self) -> Request:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.api.meta import Taint
-from fairway.core.model import PODS_ALONE, Flavor, Pool
+from fairway.core.model import PODS, PODS_ALONE, Flavor, Pool
 
 Amounts = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -24,6 +24,10 @@ Codes = npt.NDArray[np.int32]
 if TYPE_CHECKING:
     from fairway.core.packing.devices import Devices
     from fairway.core.packing.topology import Level
+
+# What is free where nothing limits it: more pods than any pod set has, and small enough that sums
+# over all nodes stay exact.
+UNLIMITED = 1 << 40
 
 # Packing: pod set -> {position of node: pods}.
 Packing = Mapping[str, Mapping[int, int]]
@@ -63,12 +67,18 @@ class Nodes:
 
     names: tuple[str, ...]
     capacity: Mapping[str, Amounts]  # for Fairway's pods: other pods are subtracted
+    # A column of pods is always there: nodes that do not say how many they take, take any number.
     ready: Mask  # takes new pods
     labels: Mapping[str, LabelColumn] = field(default_factory=dict)
     taint_sets: tuple[tuple[Taint, ...], ...] = ()
     taint_set: Codes | None = None  # position in taint_sets; None: no node has taints
     devices: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     # resources allocated in fractions: free units of each device of each node
+
+    def __post_init__(self) -> None:
+        if PODS not in self.capacity:
+            pods = np.full(len(self.names), UNLIMITED, dtype=np.int64)
+            object.__setattr__(self, "capacity", {**self.capacity, PODS: pods})
 
     def __len__(self) -> int:
         return len(self.names)

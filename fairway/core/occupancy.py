@@ -25,13 +25,13 @@ import numpy.typing as npt
 
 from fairway.api.amounts import is_accelerator
 from fairway.core.ledger import Ledger
-from fairway.core.model import Flavor, Placed, PlacedPods, Request, Stray
+from fairway.core.model import Flavor, Placed, PlacedPods, Request, Stray, on_node
 from fairway.core.nodes import Packing, Room
 from fairway.core.packing import pack
 from fairway.core.packing.devices import DEVICE_UNITS
 from fairway.core.packing.eligibility import Eligibility
 from fairway.core.packing.topology import level_index, levels_of
-from fairway.core.seats import Departure, Seat, is_tied, requests_of
+from fairway.core.seats import Departure, Seat, is_tied, needs_of
 
 _NO_DOMAIN = -2  # the code of no node, not even of nodes outside all domains
 _STRAY = "stray"
@@ -77,7 +77,7 @@ class Occupancy:
     def departures(self) -> list[Departure]:
         """What is being stopped, in order of keys; without what stays for now."""
         return [
-            Departure(key=seat.key, packing=packing, requests=requests_of(seat.placed))
+            Departure(key=seat.key, packing=packing, requests=needs_of(seat.placed))
             for seat in sorted(self._leaving_seats(), key=lambda seat: (seat.key, seat.decided))
             if not seat.placed.stays
             for packing in (seat.placed.bound, seat.assumed)
@@ -151,9 +151,11 @@ class Occupancy:
 
     def _put_strays(self, strays: tuple[Stray, ...]) -> None:
         for stray in self._strays:
-            self._ledger.give_back(self._name, {_STRAY: stray.pods}, {_STRAY: stray.requests})
+            self._ledger.give_back(
+                self._name, {_STRAY: stray.pods}, {_STRAY: on_node(stray.requests)}
+            )
         for stray in strays:
-            self._ledger.take(self._name, {_STRAY: stray.pods}, {_STRAY: stray.requests})
+            self._ledger.take(self._name, {_STRAY: stray.pods}, {_STRAY: on_node(stray.requests)})
         self._strays = strays
 
     def _enter(self, seat: Seat) -> int:
@@ -163,7 +165,7 @@ class Occupancy:
             first = bisect_left(self._line, seat.turn, key=lambda other: other.turn)
             self._line.insert(first, seat)
         if _pods(seat.placed.bound):
-            self._ledger.take(self._name, seat.placed.bound, requests_of(seat.placed))
+            self._ledger.take(self._name, seat.placed.bound, needs_of(seat.placed))
             first = 0
         return first
 
@@ -174,7 +176,7 @@ class Occupancy:
             del self._line[first]
             self._stand(seat)
         if _pods(seat.placed.bound):
-            self._ledger.give_back(self._name, seat.placed.bound, requests_of(seat.placed))
+            self._ledger.give_back(self._name, seat.placed.bound, needs_of(seat.placed))
             first = 0
         return first
 
@@ -261,11 +263,11 @@ class Occupancy:
         """
         result = {name: dict(counts) for name, counts in packing.items()}
         with self._ledger.trial():
-            self._ledger.take(self._name, packing, requests_of(placed))
+            self._ledger.take(self._name, packing, needs_of(placed))
             for pods in placed.pods:
                 known = (*placed.bound.get(pods.name, {}).values(), *_counts(packing, pods.name))
                 more = self._most_left(pods, pods.count - sum(known))
-                self._ledger.take(self._name, {pods.name: more}, requests_of(placed))
+                self._ledger.take(self._name, {pods.name: more}, needs_of(placed))
                 into = result.setdefault(pods.name, {})
                 for position, count in more.items():
                     into[position] = into.get(position, 0) + count
@@ -289,16 +291,16 @@ class Occupancy:
     def _go(self, seat: Seat, assumed: Packing) -> None:
         """Within a trial: releases the nodes where a leaving seat was seen or assumed."""
         for packing in (seat.placed.bound, assumed):
-            self._ledger.give_back(self._name, packing, requests_of(seat.placed))
+            self._ledger.give_back(self._name, packing, needs_of(seat.placed))
 
     def _put(self, seat: Seat, packing: Packing) -> None:
-        self._ledger.take(self._name, packing, requests_of(seat.placed))
+        self._ledger.take(self._name, packing, needs_of(seat.placed))
         seat.assumed = packing
         self._touched.add(seat.key)
 
     def _stand(self, seat: Seat) -> None:
         if seat.assumed:
-            self._ledger.give_back(self._name, seat.assumed, requests_of(seat.placed))
+            self._ledger.give_back(self._name, seat.assumed, needs_of(seat.placed))
             seat.assumed = {}
             self._touched.add(seat.key)
 
@@ -310,7 +312,7 @@ class Occupancy:
                 packing = self._found_for(seat.placed)
                 if not _is_whole(seat.placed, packing):
                     return None
-                self._ledger.take(self._name, packing, requests_of(seat.placed))
+                self._ledger.take(self._name, packing, needs_of(seat.placed))
                 result[seat.decided] = packing
         return result
 
@@ -324,7 +326,7 @@ class Occupancy:
             for seat in seats:
                 if seat.leaves:  # it occupies nodes until then
                     result[seat.decided] = packing = self._found_for(seat.placed)
-                    self._ledger.take(self._name, packing, requests_of(seat.placed))
+                    self._ledger.take(self._name, packing, needs_of(seat.placed))
             for seat in leaving:
                 self._go(seat, result.get(seat.decided, {}))
             rest = self._packed_in([seat for seat in seats if not seat.leaves])
@@ -381,7 +383,7 @@ class Occupancy:
                 if isinstance(packed, pack.Packed):
                     packing[want.name] = packed.packing[want.name]
                     taken = {want.name: packing[want.name]}
-                    self._ledger.take(self._name, taken, {want.name: want.shape.requests})
+                    self._ledger.take(self._name, taken, {want.name: want.shape.needs})
         return packing
 
     def _wants(self, pods: PlacedPods, seen: Mapping[int, int]) -> Iterator[pack.Want]:

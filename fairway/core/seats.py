@@ -63,8 +63,9 @@ def is_tied(placed: Placed) -> bool:
     return any(pods.domains for pods in placed.pods)
 
 
-def requests_of(placed: Placed) -> dict[str, Request]:
-    return {pods.name: pods.shape.requests for pods in placed.pods}
+def needs_of(placed: Placed) -> dict[str, Request]:
+    """What a pod of each set takes of its node."""
+    return {pods.name: pods.shape.needs for pods in placed.pods}
 
 
 def are_alike(placement: Placed, other: Placed) -> bool:

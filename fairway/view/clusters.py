@@ -206,7 +206,13 @@ class _Gathered:
         order = sorted(range(len(self.names)), key=lambda position: self.names[position])
         resources = sorted({resource for amount in self.amounts for resource in amount})
         columns = {
-            resource: np.array([self.amounts[at].get(resource, 0) for at in order], dtype=np.int64)
+            resource: np.array(
+                [
+                    self.amounts[at].get(resource, nodes.UNLIMITED if resource == model.PODS else 0)
+                    for at in order
+                ],
+                dtype=np.int64,
+            )
             for resource in resources
         }
         return _table(

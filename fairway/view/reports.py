@@ -123,7 +123,7 @@ def _capacity(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.Amounts]:
         for chunk in rows.chunks:
             column = next((amount for amount in chunk.amounts if amount.resource == resource), None)
             parts.append(
-                np.zeros(len(chunk.names), dtype=np.int64)
+                np.full(len(chunk.names), nodes.UNLIMITED if name == model.PODS else 0, np.int64)
                 if column is None
                 else _left(column, model.unit_nanos(name))
             )

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from fairway.agent.columns import columns_of
 from fairway.agent.drivers.interface import Observation
 from fairway.agent.drivers.simulated.objects import key_of
 from fairway.agent.drivers.simulated.world import World
+from fairway.api.amounts import NANO
 from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
 from fairway.api.work import Manifest, PoolNodes, Stop
@@ -45,6 +47,21 @@ def test_nodes_have_the_names_and_domains_that_plans_give_them() -> None:
         ("a-0001", "a-rack-0"),
         ("a-0002", "a-rack-1"),
     ]
+
+
+def test_a_node_without_a_number_of_pods_takes_any_number() -> None:
+    silent = pool("b", count=1, shape={"cpu": "40"})
+    here = world(nodePools=[pool("a", count=1, shape={"cpu": "40", "pods": 2}), silent])
+    many = work("many", job("many", pods=30))
+    here.apply(many, 0)
+    nodes = sorted(placed(here.observe(1), many).values())
+    assert nodes.count("a-0000") == 2
+    assert nodes.count("b-0000") == 28
+    (pods,) = (
+        column for column in columns_of(here.observe(1).nodes).amounts if column.resource == "pods"
+    )
+    assert pods.allocatable[0] * pods.unit.nanos == 2 * NANO
+    assert pods.allocatable[1] * pods.unit.nanos > 1_000_000 * NANO
 
 
 PLACES = [

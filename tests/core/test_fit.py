@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from fairway.core.model import Shape, Topology
+from fairway.core.model import ONE_POD, Shape, Topology
 from fairway.core.nodes import Cluster, Mask, Nodes, Room, label_column
 from fairway.core.packing.near_fit import Miss, nearest_miss
 from fairway.core.packing.pack import (
@@ -62,7 +62,9 @@ def only(*positions: int, of: int) -> Mask:
         pytest.param(shape(cpu=2000), [2, 0, 5], id="free divided by what one pod needs"),
         pytest.param(shape(cpu=2000, memory=8), [1, 0, 0], id="the scarcest resource decides"),
         pytest.param(shape(gpu=1000), [0, 0, 0], id="a resource the cluster lacks fits nowhere"),
-        pytest.param(shape(), [UNLIMITED] * 3, id="a pod that needs nothing fits without limit"),
+        pytest.param(
+            shape(), [UNLIMITED // ONE_POD] * 3, id="a pod that needs nothing fits without limit"
+        ),
     ],
 )
 def test_slots_say_how_many_pods_fit_on_each_node(pod: Shape, expected: list[int]) -> None:

@@ -259,3 +259,38 @@ def test_queues_that_remember_other_usage_keep_the_tree() -> None:
     assert snapshot.facts.queues["left"].remembered == {GPU: 7000}
     view.put(queue("left", 4))
     assert view.snapshot(NOW).tree is not tree
+
+
+def pod_slots(*allocatable: int, others: tuple[int, ...] = ()) -> Plain:
+    """A report of nodes that take this number of pods, some of them pods of others."""
+    made = report(gpus=(16,) * len(allocatable))
+    column: Plain = {"resource": "pods", "unit": "1", "allocatable": list(allocatable)}
+    made["spec"]["nodes"]["amounts"].append(
+        {**column, "others": list(others)} if others else column
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("reports", "expected"),
+    [
+        pytest.param([pod_slots(8)], 8, id="a node takes as many pods as it says"),
+        pytest.param([pod_slots(8, others=(5,))], 3, id="less those of others"),
+        pytest.param([pod_slots(8, 8, others=(8, 2))], 6, id="a full node takes no pod"),
+        pytest.param([report(gpus=(16,))], 16, id="an old report says nothing of pods"),
+        pytest.param(
+            [
+                {**pod_slots(8), "metadata": {"name": "a"}},
+                report(gpus=(16,), chunk=1),
+            ],
+            24,
+            id="one part of a report may say it, another not",
+        ),
+    ],
+)
+def test_the_pods_of_nodes_are_those_of_the_report(reports: list[Plain], expected: int) -> None:
+    for part in reports:
+        part["spec"]["chunks"] = len(reports)
+    service = workload("s", "left", mode="Divided", replicas=60)
+    made = plan_of(TEN, cluster("east"), *reports, service)
+    assert told(made)[0] == f"s starts in east:{expected}@h100"

@@ -108,7 +108,7 @@ class Proof:
             name: {position: count for position, count in counts.items() if position < here}
             for name, counts in packed.packing.items()
         }
-        requests = {want.name: want.shape.requests for want in wants}
+        requests = {want.name: want.shape.needs for want in wants}
         self._snapshot.ledger.take(placed.cluster, existing, requests)
         return result
 

@@ -135,7 +135,7 @@ class Stock:
         fits: Mask = np.ones(len(self._rooms), dtype=np.bool_)
         for pod_set in form.pod_sets:
             table = self._table(assignment, pod_set)
-            for resource, amount in pod_set.shape.requests if pod_set.count > 0 else ():
+            for resource, amount in pod_set.shape.needs if pod_set.count > 0 else ():
                 fits &= table.ceiling(resource) >= amount
         return fits
 
@@ -215,7 +215,7 @@ class _Table:
     def limits(self, pod_set: PodSet, freed: tuple[int, int]) -> list[Limit]:
         """The requests of a pod set, each with its bounds."""
         limit = []
-        for resource, amount in pod_set.shape.requests:
+        for resource, amount in pod_set.shape.needs:
             bound = self._bound(resource, amount)
             if bound.seen != freed:
                 self._refresh(bound, freed)
@@ -224,7 +224,7 @@ class _Table:
         return limit
 
     def renew(self, at: int, pod_set: PodSet) -> None:
-        for resource, amount in pod_set.shape.requests:
+        for resource, amount in pod_set.shape.needs:
             bound = self._bound(resource, amount)
             if bound.versions[at] != self._rooms[at].version:
                 self._measure(bound, at)

@@ -107,7 +107,7 @@ def _with_miss(room: Room, want: Want, reason: Reason) -> Reason:
     """The reason with what the pods lack at the place where the least is missing."""
     miss = nearest_miss(room, want)
     if miss is None:  # alone it fits; not beside other pod sets, or in one domain with them
-        resource, amount = leading_resource(room, want.shape.requests)
+        resource, amount = leading_resource(room, want.shape.needs)
         short = ((resource, amount * reason.count),) if resource else ()
         return replace(reason, short=_in_nanos(short))
     total = _short_in_all(room, want) if miss.node else ()
@@ -126,7 +126,7 @@ def _with_miss(room: Room, want: Want, reason: Reason) -> Reason:
 def _short_in_all(room: Room, want: Want) -> tuple[tuple[str, int], ...]:
     """Resources of which all nodes together have too little, so that no node need be named."""
     result: list[tuple[str, int]] = []
-    for resource, amount in want.shape.requests:
+    for resource, amount in want.shape.needs:
         column = room.free.get(resource)
         if column is None:
             free = 0

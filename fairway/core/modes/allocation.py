@@ -48,10 +48,10 @@ def charge(
     if packed is None:
         planning.take(workload, usage)
     else:
-        requests = {pods.name: pods.shape.requests for pods in placed.pods}
-        planning.take(workload, usage, placed.cluster, packed.packing, requests)
+        needs = {pods.name: pods.shape.needs for pods in placed.pods}
+        planning.take(workload, usage, placed.cluster, packed.packing, needs)
         planning.hold(placed.cluster)
-        started = Started(workload=workload, packing=packed.packing, requests=requests)
+        started = Started(workload=workload, packing=packed.packing, requests=needs)
         planning.reservations.note_started(placed.cluster, started)
 
 

@@ -191,8 +191,8 @@ class Service:
         whole, on_existing = packed
         each = option.full_usage(self.form)
         usage = {pair: amount * count for pair, amount in each.items()}
-        requests = {pod_set.name: pod_set.shape.requests for pod_set in self.form.pod_sets}
-        self.planning.take(self.workload, usage, cluster, on_existing.packing, requests)
+        needs = {pod_set.name: pod_set.shape.needs for pod_set in self.form.pod_sets}
+        self.planning.take(self.workload, usage, cluster, on_existing.packing, needs)
         earlier = {pod.name: pod for pod in self.pods.get(cluster, ())}
         placed = placed_of(self.request(option, count), cluster, "", whole)
         self.pods[cluster] = tuple(together(earlier.get(pod.name), pod) for pod in placed.pods)

@@ -49,7 +49,7 @@ def nearest_miss(room: Room, want: Want) -> Miss | None:
     placeable = most_of(space, want)
     if placeable >= want.count:
         return None
-    request = want.shape.requests
+    request = want.shape.needs
     positions = space.candidates(request, want.mask)
     if not len(positions):
         return _nearest_node(room, want)
@@ -68,7 +68,7 @@ def nearest_miss(room: Room, want: Want) -> Miss | None:
 def _scarce(space: Space, want: Want) -> tuple[tuple[str, int], ...]:
     """Resources of which too little is free for all pods, each considered alone."""
     result: list[tuple[str, int]] = []
-    for resource, amount in want.shape.requests:
+    for resource, amount in want.shape.needs:
         alone = ((resource, amount),)
         pods = int(space.pods_at(alone, space.candidates(alone, want.mask)).sum())
         if pods < want.count:
@@ -84,10 +84,10 @@ def _nearest_node(room: Room, want: Want) -> Miss:
         return Miss(name=want.name, placeable=0)
     lacks = {
         resource: np.maximum(amount - _usable(room, resource, amount).take(positions), 0)
-        for resource, amount in want.shape.requests
+        for resource, amount in want.shape.needs
     }
     worst = np.zeros(len(positions))
-    for resource, amount in want.shape.requests:
+    for resource, amount in want.shape.needs:
         worst = np.maximum(worst, lacks[resource] / amount)
     best = int(worst.argmin())
     return Miss(

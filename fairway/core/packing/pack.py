@@ -81,22 +81,22 @@ class Shortage:
 
 
 def slots(room: Room, shape: Shape, mask: Mask | None = None) -> Amounts:
-    """How many pods of a shape fit on each node; `UNLIMITED` if it requests nothing."""
+    """How many pods of a shape fit on each node."""
     space = Space(room)
     column = np.zeros(len(room.cluster.nodes), dtype=np.int64)
-    positions = space.candidates(shape.requests, mask)
-    column[positions] = space.pods_at(shape.requests, positions)
+    positions = space.candidates(shape.needs, mask)
+    column[positions] = space.pods_at(shape.needs, positions)
     return column
 
 
 def count(room: Room, shape: Shape, mask: Mask | None = None) -> int:
     """How many pods of a shape fit on all nodes together. Exact."""
-    for resource, amount in shape.requests:
+    for resource, amount in shape.needs:
         if bounds(room, resource)[1] < amount:
             return 0
     space = Space(room)
-    positions = space.candidates(shape.requests, mask)
-    return int(space.pods_at(shape.requests, positions).sum())
+    positions = space.candidates(shape.needs, mask)
+    return int(space.pods_at(shape.needs, positions).sum())
 
 
 def pack(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shortage:
@@ -172,7 +172,7 @@ def _plainly_short(room: Room, wants: Sequence[Want]) -> Shortage | None:
     for want in wants:
         if want.count <= 0:
             continue
-        for resource, amount in want.shape.requests:
+        for resource, amount in want.shape.needs:
             total, largest = bounds(room, resource)
             needed[resource] = before = needed.get(resource, 0) + amount * want.count
             if largest < amount:
@@ -231,7 +231,7 @@ def _in_order(space: Space, wants: Sequence[Want]) -> dict[str, Spot] | Short:
             return Short(name=want.name, wanted=want.count, placeable=spot)
         spots[want.name] = spot
         if len(spots) < len(wants):
-            trial.take(want.shape.requests, spot.counts)
+            trial.take(want.shape.needs, spot.counts)
     return spots
 
 
@@ -286,8 +286,8 @@ def _in_one_domain(space: Space, wants: Sequence[Want], domain: str) -> Packed |
 
 def _by_domain(space: Space, want: Want, level: Level) -> list[int]:
     """How many pods of a set each domain holds, ignoring the set's own topology."""
-    positions = space.candidates(want.shape.requests, want.mask)
-    pods = space.pods_at(want.shape.requests, positions)
+    positions = space.candidates(want.shape.needs, want.mask)
+    pods = space.pods_at(want.shape.needs, positions)
     result: list[int] = sum_by(level.codes.take(positions), pods, len(level.names)).tolist()
     return result
 

@@ -39,7 +39,7 @@ def search(space: Space, wants: Sequence[Want]) -> Spots | None:
     """A packing of all sets; None if the case is not small or no packing is found."""
     reach: set[int] = set()
     for want in wants:
-        positions = space.candidates(want.shape.requests, want.mask)
+        positions = space.candidates(want.shape.needs, want.mask)
         if len(positions) > NODES:
             return None
         reach.update(positions.tolist())
@@ -69,7 +69,7 @@ class _Search:
                 return None
             self._left -= 1
             trial = space.copy()
-            trial.take(want.shape.requests, other.counts)
+            trial.take(want.shape.needs, other.counts)
             rest = self.run(trial, wants[1:])
             if rest is not None:
                 return {want.name: other, **rest}
@@ -79,7 +79,7 @@ class _Search:
 def _ways(space: Space, wants: Sequence[Want]) -> Iterator[Spot]:
     """All ways to place the first set."""
     want = wants[0]
-    request = want.shape.requests
+    request = want.shape.needs
     positions = space.candidates(request, want.mask)
     pods = space.pods_at(request, positions)
     classes = _classes(space, wants, positions.tolist())
@@ -151,7 +151,7 @@ def _spread(
 
 def _classes(space: Space, wants: Sequence[Want], nodes: Sequence[int]) -> dict[int, object]:
     """The class of each node for these sets: free amounts, eligibility, domains and devices."""
-    requests = sorted({request for want in wants for request in want.shape.requests})
+    requests = sorted({request for want in wants for request in want.shape.needs})
     columns = [space.columns[name] for name, _ in requests if name in space.columns]
     tables = [
         space.devices.get(name) or devices_of(space.room, name)

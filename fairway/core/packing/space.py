@@ -14,13 +14,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from fairway.api.amounts import is_accelerator
-from fairway.core.model import Request
-from fairway.core.nodes import Amounts, Bounds, Mask, Room
+from fairway.core.model import PODS, Request
+from fairway.core.nodes import UNLIMITED, Amounts, Bounds, Mask, Room
 from fairway.core.packing.devices import Devices, devices_of, move_pods, needs_devices, pods_on
 
-# Pods of a shape without requests that fit on a node: more than any pod set has, and small enough
-# that sums over all nodes stay exact.
-UNLIMITED = 1 << 40
 _KEY_BITS = 30
 _FEW = 16  # up to this many single writes cost less than one array write
 
@@ -45,12 +42,14 @@ def total_free(room: Room, resource: str) -> int:
 def leading_resource(room: Room, request: Request) -> tuple[str, int]:
     """The request that decides how tightly a pod fits.
 
-    An accelerator, else the largest share of what is free. The name is empty without any request.
+    An accelerator, else the largest share of what is free; pods only where nothing else is needed.
+    The name is empty without any request.
     """
     best = ("", 0)
     best_key = (False, -1.0)
     for resource, amount in request:
-        key = (is_accelerator(resource), amount / (total_free(room, resource) or 1))
+        share = -0.5 if resource == PODS else amount / (total_free(room, resource) or 1)
+        key = (is_accelerator(resource), share)
         if key > best_key:
             best, best_key = (resource, amount), key
     return best

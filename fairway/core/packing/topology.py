@@ -316,7 +316,7 @@ class Want:
 
 def place_one(space: Space, want: Want) -> Spot | int:
     """Where a set goes, or how many pods of it could be placed at most."""
-    request = want.shape.requests
+    request = want.shape.needs
     if want.count <= 0:
         return Spot(counts={})
     is_free = want.topology == NO_TOPOLOGY
@@ -340,7 +340,7 @@ def place_one(space: Space, want: Want) -> Spot | int:
 
 def most_of(space: Space, want: Want) -> int:
     """How many pods of a set could be placed, regardless of its count."""
-    request = want.shape.requests
+    request = want.shape.needs
     positions = space.candidates(request, want.mask)
     pods = space.pods_at(request, positions)
     if want.topology == NO_TOPOLOGY:

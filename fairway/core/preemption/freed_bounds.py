@@ -37,7 +37,7 @@ def stands_on_any(wants: Sequence[Want], room: Room, foot: Foot) -> bool:
     """Whether a holder uses a resource that the pods need, on a node that they could use."""
     for want in wants:
         mask = room.cluster.nodes.ready if want.mask is None else want.mask
-        for name, _ in want.shape.requests:
+        for name, _ in want.shape.needs:
             used = foot.used.get(name)
             if used is not None and bool((mask.take(foot.positions) & (used > 0)).any()):
                 return True
@@ -52,8 +52,8 @@ class _Pods:
     def __init__(
         self, room: Room, want: Want, feet: Sequence[Foot], shared: frozenset[int]
     ) -> None:
-        self.amounts = [amount for _, amount in want.shape.requests]
-        names = [name for name, _ in want.shape.requests]
+        self.amounts = [amount for _, amount in want.shape.needs]
+        names = [name for name, _ in want.shape.needs]
         columns = [_column(room, name) for name in names]
         mask = room.cluster.nodes.ready if want.mask is None else want.mask
         slots = self._slots(columns, mask)
@@ -208,7 +208,7 @@ def _within_queue(
         planning.stock.chance(assignment, form).shortage(behind.places) if fits_quota else None
     )
     if missing is not None:
-        most = [_more(behind.largest, pod_set.shape.requests) for pod_set in form.pod_sets]
+        most = [_more(behind.largest, pod_set.shape.needs) for pod_set in form.pod_sets]
         if not (np.outer(most, behind.pods) >= missing).all(axis=0).any():
             return ()
     weaker = [placed for priority, placed in behind.placed if priority <= workload.priority]
@@ -249,7 +249,7 @@ def _gather(planning: PlanningRound, placed: Sequence[tuple[int, Placed]]) -> Be
         for pods in placement.pods:
             if placement.cluster in planning.stock.position:
                 pods_in[placement.cluster] = pods_in.get(placement.cluster, 0) + pods.count
-            for resource, amount in pods.shape.requests:
+            for resource, amount in pods.shape.needs:
                 largest[resource] = max(amount, largest.get(resource, 0))
     return Behind(
         placed=placed,
@@ -266,9 +266,9 @@ def _gains(placed: Iterable[Placed], form: Form) -> dict[str, list[int]]:
     for placement in placed:
         gains = result.setdefault(placement.cluster, [0] * len(form.pod_sets))
         for pods in placement.pods:
-            given = dict(pods.shape.requests)
+            given = dict(pods.shape.needs)
             for at, pod_set in enumerate(form.pod_sets):
-                gains[at] += pods.count * _more(given, pod_set.shape.requests)
+                gains[at] += pods.count * _more(given, pod_set.shape.needs)
     return result
 
 

@@ -22,7 +22,7 @@ from fairway.core.handover import queue_of
 from fairway.core.model import FlavorResource, Request, Workload, usage_of
 from fairway.core.nodes import Amounts, Packing
 from fairway.core.quota.order import Shares
-from fairway.core.seats import requests_of
+from fairway.core.seats import needs_of
 from fairway.core.snapshot import Snapshot
 from fairway.core.task_numbers import count_of
 
@@ -208,7 +208,7 @@ def _requests(workload: Workload, cluster: str) -> dict[str, Request]:
     requests: dict[str, Request] = {}
     for placed in workload.held.placed if workload.held else ():
         if placed.cluster == cluster:
-            requests.update(requests_of(placed))
+            requests.update(needs_of(placed))
     return requests
 
 

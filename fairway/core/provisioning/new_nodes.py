@@ -14,8 +14,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairway.core.model import Pool
-from fairway.core.nodes import Amounts, Cluster, LabelColumn, Mask, Nodes, Room, label_column
+from fairway.core.model import PODS, Pool
+from fairway.core.nodes import (
+    UNLIMITED,
+    Amounts,
+    Cluster,
+    LabelColumn,
+    Mask,
+    Nodes,
+    Room,
+    label_column,
+)
 from fairway.core.packing.devices import Devices
 from fairway.core.packing.pack import Packed, Shortage, Want, pack
 
@@ -82,7 +91,7 @@ def _mask(room: Room, want: Want, nodes: int, most: int) -> Mask:
 def grown_room(room: Room, pool: Pool, count: int) -> Room:
     """The room with `count` more nodes of a pool. Only topology labels are kept."""
     cluster = room.cluster
-    amounts = dict(pool.shape)
+    amounts = {PODS: UNLIMITED, **dict(pool.shape)}
     resources = sorted({*room.free, *amounts})
     names = tuple(f"{pool.name}+{number}" for number in range(count))
     capacity = {

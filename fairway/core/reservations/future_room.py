@@ -18,7 +18,7 @@ from fairway.core.model import Request, Workload
 from fairway.core.nodes import Amounts, Packing, Room
 from fairway.core.packing import pack
 from fairway.core.reservations.run_ends import NEVER, end_of
-from fairway.core.seats import requests_of
+from fairway.core.seats import needs_of
 
 if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound
@@ -115,7 +115,7 @@ def _endings(
         requests: dict[str, Request] = {}
         for placed in (*workload.releasing, *held):
             if placed.cluster == cluster:
-                requests.update(requests_of(placed))
+                requests.update(needs_of(placed))
         # A workload that is only being released counts as gone.
         end = end_of(workload, planning.now) if held else planning.now
         endings.append((end, packing, requests))

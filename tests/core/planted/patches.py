@@ -104,7 +104,7 @@ PATCHES = (
     Patch(
         "pods of sets that compete are put on the same room",
         "packing/pack.py",
-        "            trial.take(want.shape.requests, spot.counts)\n",
+        "            trial.take(want.shape.needs, spot.counts)\n",
         "            pass\n",
         "test_fit_oracle.py",
     ),
@@ -132,7 +132,7 @@ PATCHES = (
     Patch(
         "pods that no report has seen take no room",
         "occupancy.py",
-        "        self._ledger.take(self._name, packing, requests_of(seat.placed))\n"
+        "        self._ledger.take(self._name, packing, needs_of(seat.placed))\n"
         "        seat.assumed = packing\n",
         "        seat.assumed = {}\n",
         "../properties",

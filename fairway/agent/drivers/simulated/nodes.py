@@ -24,6 +24,8 @@ _MASKS_MAX = 512
 # Columns are 64-bit integers: bytes for memory and storage, thousandths for everything else.
 _BYTES = ("memory", "ephemeral-storage", "storage")
 _MILLI = NANO // 1000
+_PODS = "pods"
+_ANY_PODS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,7 @@ class Nodes:
     def change(self, *, add: Iterable[Node] = (), remove: Iterable[str] = ()) -> None:
         """Adds and removes nodes; removed nodes must be empty."""
         used = {
-            (resource, node.name): _units(node.allocatable, resource) - int(column[node.row])
+            (resource, node.name): _units(node, resource) - int(column[node.row])
             for resource, column in self._free.items()
             for node in self._rows
         }
@@ -124,10 +126,7 @@ class Nodes:
         resources = sorted({resource for row in self._rows for resource in row.allocatable})
         self._free = {
             resource: np.array(
-                [
-                    _units(row.allocatable, resource) - used.get((resource, row.name), 0)
-                    for row in self._rows
-                ],
+                [_units(row, resource) - used.get((resource, row.name), 0) for row in self._rows],
                 dtype=np.int64,
             )
             for resource in resources
@@ -145,8 +144,8 @@ class Nodes:
         for resource, units in need.units:
             column = self._free.get(resource)
             if column is None:
-                if resource == "pods":
-                    continue  # nodes without a number of pods take any number
+                if resource == _PODS:
+                    continue  # no node says how many pods it takes
                 return None
             fitting &= column >= units
             if tightest is None or is_accelerator(resource):
@@ -194,8 +193,11 @@ def _unit(resource: str) -> int:
     return NANO if resource in _BYTES or resource.startswith("hugepages-") else _MILLI
 
 
-def _units(amounts: Amounts, resource: str) -> int:
-    return amounts[resource] // _unit(resource)
+def _units(node: Node, resource: str) -> int:
+    """What a node has; a node without a number of pods takes any number."""
+    if resource == _PODS and resource not in node.allocatable:
+        return _ANY_PODS
+    return node.allocatable[resource] // _unit(resource)
 
 
 def _suits(node: Node, wish: Wish) -> bool:
