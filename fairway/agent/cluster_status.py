@@ -63,6 +63,7 @@ def agent_part(observation: Observation, *, has: Amounts, free: Amounts) -> Json
                 "nodes": pool.nodes,
                 "provisioning": pool.provisioning,
                 **({} if pool.stock is None else {"stock": pool.stock}),
+                **({"awaitsStock": True} if pool.awaits_stock else {}),
                 **({} if pool.price_nanos is None else {"pricePerHour": _price(pool.price_nanos)}),
                 **(
                     {"failures": pool.failures, "fault": pool.fault[:1024]} if pool.failures else {}

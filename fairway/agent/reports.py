@@ -99,6 +99,7 @@ class Reports:
                 nodes=pool.nodes,
                 provisioning=pool.provisioning,
                 stock=pool.stock,
+                awaits_stock=pool.awaits_stock,
                 price_per_hour=None if pool.price_nanos is None else Quantity(pool.price_nanos),
                 failures=pool.failures,
                 fault=pool.fault[:_FAULT_MOST],

@@ -248,7 +248,10 @@ def _pod_set(name: str, pods: Sequence[PodSeen]) -> PodSetStatus:
     for pod in pods:
         phase = pod.phase.lower()
         counts[phase] = counts.get(phase, 0) + 1
-    since = min((pod.since for pod in pods if pod.phase == "Pending"), default=None)
+    since = {
+        phase: min((pod.since for pod in pods if pod.phase == phase), default=None)
+        for phase in ("Pending", "Bound")
+    }
     return PodSetStatus(
         name=name,
         pending=counts.get("pending", 0),
@@ -257,7 +260,8 @@ def _pod_set(name: str, pods: Sequence[PodSeen]) -> PodSetStatus:
         succeeded=counts.get("succeeded", 0),
         failed=counts.get("failed", 0),
         terminating=counts.get("terminating", 0),
-        pending_since=_moment(since),
+        pending_since=_moment(since["Pending"]),
+        unready_since=_moment(since["Bound"]),
         revisions=_revisions(pods),
     )
 

@@ -75,7 +75,12 @@ class FleetDefaults(Part, frozen=True, kw_only=True):
         ),
     ] = "Reserve"
     ready_seconds: Annotated[
-        Seconds, doc("Seconds that a gang may take to become ready before it returns to its queue.")
+        Seconds,
+        doc(
+            "Seconds that a gang may take to become ready before it returns to its queue, and that "
+            "a replica of a service may be on a node without being ready before it is placed "
+            "elsewhere."
+        ),
     ] = 1800
     pending_seconds: Annotated[
         Seconds,

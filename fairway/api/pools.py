@@ -100,7 +100,13 @@ class HttpInventory(Part, frozen=True, kw_only=True):
 class Inventory(Part, frozen=True, kw_only=True):
     """Where an agent learns which nodes can be provisioned, besides the pools in the spec."""
 
-    http: Annotated[HttpInventory | None, doc("Endpoint that reports stock and prices.")] = None
+    http: Annotated[
+        HttpInventory | None,
+        doc(
+            "Endpoint that reports stock and prices. Until its first answer nothing is requested "
+            "from the pools of the cluster."
+        ),
+    ] = None
     node_pools: Annotated[
         bool,
         doc(
@@ -119,6 +125,13 @@ class PoolStatus(Part, frozen=True, kw_only=True):
     stock: Annotated[
         Count | None, doc("Number of nodes that the provider reports to have left.")
     ] = None
+    awaits_stock: Annotated[
+        bool,
+        doc(
+            "Whether the source of its stock has not answered yet, so that nothing is requested "
+            "from the pool."
+        ),
+    ] = False
     price_per_hour: Annotated[
         Quantity | None, doc("Price per node and hour, if a source reports it.")
     ] = None

@@ -63,6 +63,7 @@ class Code(StrEnum):
     NO_VICTIMS = "NoVictims"
     NO_POOL = "NoPool"
     OUT_OF_STOCK = "OutOfStock"
+    STOCK_UNKNOWN = "StockUnknown"
     BREAKER_OPEN = "BreakerOpen"
     # Decisions.
     PREEMPTED_WITHIN_QUEUE = "PreemptedWithinQueue"
@@ -357,6 +358,10 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
         f"{r.cluster}: pool {r.pool} is out of stock, and is tried again at {_moment(r.until)}"
         if r.until
         else f"{r.cluster}: pool {r.pool} has only {_plural(str(r.count), 'node')} left"
+    ),
+    Code.STOCK_UNKNOWN: lambda r: (
+        f"{r.cluster}: the stock of pool {r.pool} is not known, since the inventory of the cluster "
+        "has not answered yet"
     ),
     Code.BREAKER_OPEN: lambda r: (
         f"the breaker of {r.other} is open: the fleet's limit for the past hour is reached"

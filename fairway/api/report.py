@@ -223,6 +223,13 @@ class PoolReport(Part, frozen=True, kw_only=True):
     nodes: Annotated[Count, doc("Number of nodes.")] = 0
     provisioning: Annotated[Count, doc("Number of nodes being provisioned.")] = 0
     stock: Annotated[Count | None, doc("Nodes that the provider has left.")] = None
+    awaits_stock: Annotated[
+        bool,
+        doc(
+            "Whether the source of its stock has not answered yet, so that nothing is requested "
+            "from the pool."
+        ),
+    ] = False
     price_per_hour: Annotated[
         Quantity | None, doc("Price per node and hour, if a source reports it.")
     ] = None

@@ -296,6 +296,10 @@ class PodSetStatus(Part, frozen=True, kw_only=True):
     pending_since: Annotated[
         datetime | None, doc("Time since which the oldest pending pod has been pending.")
     ] = None
+    unready_since: Annotated[
+        datetime | None,
+        doc("Time since which the oldest pod with a node that is not ready has been so."),
+    ] = None
     revisions: Annotated[
         tuple[RevisionPods, ...],
         doc(

@@ -98,6 +98,7 @@ class _Counting:
             status = seen.get(pool.name)
             left = pool.count_max - (status.nodes + status.provisioning if status else 0)
             stock = status.stock if status and status.stock is not None else pool.stock
+            stock = 0 if status and status.awaits_stock else stock
             count = max(0, left if stock is None else min(left, stock))
             for resource, amount in pool.shape.items():
                 room = self._room(self._flavor(pool.labels), resource)

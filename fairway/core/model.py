@@ -430,6 +430,7 @@ class Pool:
     price_nanos: int | None = None  # per node and hour
     provision_seconds: float = 300.0
     is_doubtful: bool = False  # may be out of stock: used only as a last resort
+    awaits_stock: bool = False  # the source of its stock has not answered yet: nothing is left
     is_unsure: bool = False  # was out of stock: one request at a time until nodes arrive
     out_until: float = 0.0  # when it is no longer doubtful
     quota: str = ""  # provider quota that it shares with other pools

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.api.meta import Taint
+from fairway.api.names import POOL_LABEL
 from fairway.core.model import PODS, PODS_ALONE, Flavor, Pool
 
 Amounts = npt.NDArray[np.int64]
@@ -91,6 +92,15 @@ class Nodes:
             if column is None:
                 return np.zeros(len(self.names), dtype=np.bool_)
             mask &= column.where(value)
+        return mask
+
+    @property
+    def bought(self) -> Mask | None:
+        """Which nodes are of elastic pools; None: no node is."""
+        column = self.labels.get(POOL_LABEL)
+        if column is None or not (column.codes >= 0).any():
+            return None
+        mask: Mask = column.codes >= 0
         return mask
 
 

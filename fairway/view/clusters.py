@@ -284,8 +284,11 @@ def _pools(
         pool_report = seen.get(pool.name)
         quota = quotas_of(cluster).get(pool.quota)
         by_quota = {} if quota is None else _by_quota(pool, quota, used[pool.quota])
+        awaits_stock = _awaits_stock(cluster, pool_report)
         left = max(0, min((_left(pool, pool_report), *by_quota.values())))
+        left = 0 if awaits_stock else left
         made = _pool(pool, cluster, pool_report, left=left, limited=tuple(by_quota))
+        made = replace(made, awaits_stock=awaits_stock) if awaits_stock else made
         result.append(_believe(made, beliefs.get(pool.name), now))
     return tuple(result)
 
@@ -320,6 +323,13 @@ def _left(pool: ElasticPool, seen: PoolReport | None) -> int:
     stock = seen.stock if seen and seen.stock is not None else pool.stock
     left = pool.count_max - _have(seen)
     return max(0, left if stock is None else min(left, stock))
+
+
+def _awaits_stock(cluster: Cluster, seen: PoolReport | None) -> bool:
+    """Whether the source of a pool's stock has not answered yet, as far as is reported."""
+    if seen is not None:
+        return seen.awaits_stock
+    return cluster.spec.inventory is not None and cluster.spec.inventory.http is not None
 
 
 def _pool(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from fairway.api import codec
 from fairway.api.cluster import Cluster
@@ -12,6 +13,8 @@ from fairway.clock import VirtualClock
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.keys import CLUSTERS
+from tests import waiting
+from tests.controllers import test_moves_run as moves
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_breakers_run import codes_of
 from tests.controllers.test_running import FLEET, job
@@ -157,3 +160,57 @@ async def test_a_quota_of_the_provider_limits_several_pools_together(fleet: Flee
     assert await nodes(fleet, "cloud") == 2
     phases = [await fleet.phase(f"train-{number}") for number in range(4)]
     assert sorted(phases) == ["Running", "Running", "Waiting", "Waiting"]
+
+
+async def test_a_service_scaled_in_frees_the_nodes_that_were_bought_for_it(fleet: Fleet) -> None:
+    pool = {
+        "name": "spot",
+        "shape": {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "1", "pods": "10"},
+        "countMax": 8,
+        "provisionSeconds": 30,
+        "idleSeconds": 120,
+    }
+    site, far = moves.cluster("home", 3), moves.cluster("cloud", 0, elasticPools=[pool])
+    rules = moves.policy(enabled=False)
+    rules["spec"] = {"division": {"type": "DynamicWeight"}}  # one group
+    await moves.apply(fleet, moves.FLAVOR, site, far, moves.queue(16), rules, moves.service(6))
+    await fleet.until("chat", lambda item: item.status.pods.ready == 6, 300)
+    assert summary_of(await fleet.workload("chat")) == "cloud (3), home (3)"
+    assert await nodes(fleet, "cloud") == 3
+    await fleet.change("chat", {"spec": {"replicas": 4}})
+    await fleet.clock.advance(300)
+    assert summary_of(await fleet.workload("chat")) == "cloud (1), home (3)"
+    assert await nodes(fleet, "cloud") == 1
+
+
+async def test_a_pool_with_a_stock_source_gets_nothing_until_its_first_answer(
+    fleet: Fleet, unused_tcp_port: int
+) -> None:
+    answers: list[str] = []
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text=answers[0]) if answers else web.Response(status=503)
+
+    app = web.Application()
+    app.router.add_get("/", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", unused_tcp_port).start()
+    try:
+        source = f"  inventory: {{http: {{url: 'http://127.0.0.1:{unused_tcp_port}'}}}}"
+        await fleet.apply(BASE + cloud("cloud", more=source))
+        await fleet.apply(job("train", seconds=600))
+        await fleet.clock.advance(30)
+        assert await fleet.phase("train") == "Waiting"
+        assert "StockUnknown" in await codes_of(fleet, "train")
+        answers.append('{"pools": [{"name": "spot", "stock": 1}]}')
+
+        async def phase() -> str:
+            await fleet.clock.advance(10)
+            return await fleet.phase("train")
+
+        await waiting.seen(phase, lambda now: now == "Running", "nodes of the pool")
+        seen = (await cluster(fleet, "cloud")).status.elastic_pools[0]
+        assert (seen.stock, seen.awaits_stock) == (1, False)
+    finally:
+        await runner.cleanup()

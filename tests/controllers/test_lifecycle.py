@@ -679,6 +679,19 @@ PLACES_TABLE: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
 ]
 
 SERVICE = {"mode": "Divided", "replicas": 5}
+SOME = {"wanted": 5, "ready": 3}
+LEFT = {
+    "attempt": 1, "clusters": ["c"], "endedAt": text(NOW - 9000), "reason": "NotReadyInTime",
+    "blame": "Place",
+}  # fmt: skip
+
+
+def of_revision(cluster: str, mark: str) -> Work:
+    work = told_to_stop(None)["a"]
+    marked = replace(work.metadata, annotations={"fairway.dev/revision": mark})
+    return replace(work, metadata=marked, spec=replace(work.spec, cluster=cluster))
+
+
 PODS5 = {"wanted": 5, "ready": 5}
 SERVICES: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     (
@@ -731,6 +744,113 @@ SERVICES: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
             "past": ("PendingTooLong", "Place"),
             "requeue": (0, ("b",)),
         },
+    ),
+    (
+        "replicas that have a node and are not ready in time are placed elsewhere",
+        case(
+            running(replicas("a", 3), replicas("b", 2), spec=SERVICE),
+            {
+                "a": seen("Running", pods=PodsSeen(ready=3)),
+                "b": seen("Running", pods=PodsSeen(ready=1, bound=1, unready_since=NOW - 1800)),
+            },
+        ),
+        {
+            "phase": "Running",
+            "reason": "NotReadyInTime",
+            "claim": {"a": 3, "b": 1},
+            "releasing": ["b"],
+            "past": ("NotReadyInTime", "Place"),
+            "requeue": (0, ("b",)),
+        },
+    ),
+    (
+        "a cluster where no replica is ready in time is left",
+        case(
+            running(replicas("a", 3), replicas("b", 2), spec=SERVICE),
+            {
+                "a": seen("Running", pods=PodsSeen(ready=3)),
+                "b": seen("Running", pods=PodsSeen(bound=2, unready_since=NOW - 1800)),
+            },
+        ),
+        {
+            "phase": "Running",
+            "reason": "NotReadyInTime",
+            "claim": {"a": 3},
+            "releasing": ["b"],
+            "past": ("NotReadyInTime", "Place"),
+            "requeue": (0, ("b",)),
+        },
+    ),
+    (
+        "replicas that are not ready have their time",
+        case(
+            running(replicas("a", 3), replicas("b", 2), spec=SERVICE, pods=SOME),
+            {
+                "a": seen("Running", pods=PodsSeen(ready=3)),
+                "b": seen("Running", pods=PodsSeen(bound=2, unready_since=NOW - 1799)),
+            },
+        ),
+        {},
+    ),
+    (
+        "replicas that are not ready in two clusters stay: no place is to blame",
+        case(
+            running(replicas("a", 3), replicas("b", 2), spec=SERVICE, pods=SOME),
+            {
+                "a": seen("Running", pods=PodsSeen(ready=3, bound=1, unready_since=NOW - 9000)),
+                "b": seen("Running", pods=PodsSeen(bound=2, unready_since=NOW - 9000)),
+            },
+            refreshes=False,
+        ),
+        {},
+    ),
+    (
+        "a service that is ready nowhere tries a second cluster",
+        case(
+            running(replicas("b", 5), spec=SERVICE),
+            {"b": seen("Running", pods=PodsSeen(bound=5, unready_since=NOW - 1800))},
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "NotReadyInTime",
+            "releasing": ["b"],
+            "past": ("NotReadyInTime", "Place"),
+            "requeue": (0, ("b",)),
+        },
+    ),
+    (
+        "and stays in the second",
+        case(
+            running(replicas("b", 5), spec=SERVICE, history=[LEFT], pods={"wanted": 5}),
+            {"b": seen("Running", pods=PodsSeen(bound=5, unready_since=NOW - 86000))},
+            refreshes=False,
+        ),
+        {},
+    ),
+    (
+        "each move of a day doubles the time of the next",
+        case(
+            running(
+                replicas("a", 3), replicas("b", 2), spec=SERVICE, history=[LEFT, LEFT], pods=SOME
+            ),
+            {
+                "a": seen("Running", pods=PodsSeen(ready=3)),
+                "b": seen("Running", pods=PodsSeen(bound=2, unready_since=NOW - 4 * 1800 + 1)),
+            },
+        ),
+        {},
+    ),
+    (
+        "another revision that is ready elsewhere says nothing of this one",
+        case(
+            running(replicas("a", 3), replicas("b", 2), spec=SERVICE, history=[LEFT], pods=SOME),
+            {
+                "a": seen("Running", pods=PodsSeen(ready=3)),
+                "b": seen("Running", pods=PodsSeen(bound=2, unready_since=NOW - 9000)),
+            },
+            sent={"a": of_revision("a", "1"), "b": of_revision("b", "2")},
+        ),
+        {},
     ),
     (
         "a drained cluster takes only its own replicas along",
@@ -980,7 +1100,12 @@ def test_a_place_is_never_claimed_and_left_in_one_attempt(found: LifecycleCase) 
     status = next_status(found).status
     if status is None or status.claim is None or before.releasing:
         return
-    claimed_now = {(placement.cluster, placement.attempt) for placement in status.claim.placements}
+    held = {item.cluster: item.replicas for item in before.claim.placements} if before.claim else {}
+    claimed_now = {
+        (item.cluster, item.attempt)
+        for item in status.claim.placements
+        if item.replicas == held.get(item.cluster)
+    }
     assert not claimed_now & {(item.cluster, item.attempt) for item in status.releasing}
 
 

@@ -490,6 +490,12 @@ RUNGS = {
          workload("a", "q", count=8)],
         ["a waits: DoesNotFit, NoVictims, OutOfStock"],
     ),
+    "nothing is requested before the source of the stock has answered": (
+        [queue("q", 64), cluster("east", pools=[pool("p", 8, stock=9)],
+                                 inventory={"http": {"url": "http://stock.example"}}),
+         workload("a", "q", count=8)],
+        ["a waits: DoesNotFit, NoVictims, StockUnknown"],
+    ),
     "a service bursts into new nodes": (
         [queue("q", 64), cluster("east", 2, pools=[pool("p", 2, stock=2)]),
          workload("s", "q", mode="Divided", replicas=5)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -196,6 +197,85 @@ def spread(*rules: dict[str, Any], **spec: Any) -> dict[str, Any]:
 def fresh(replicas: int, **spec: Any) -> dict[str, Any]:
     spec = {"policy": "p", **spec}
     return workload("s", "q", mode="Divided", replicas=replicas, **spec)
+
+
+BOUGHT = {"fairway.dev/pool": "spot"}  # the label of nodes that were bought
+CLOUD = cluster("cloud", 8, extra=BOUGHT)
+
+
+def divided(type_: str, *groups: Sequence[str], **spec: Any) -> dict[str, Any]:
+    return policy("p", *(groups or [["cloud", "east", "west"]]), division={"type": type_}, **spec)
+
+
+SCALED_IN = {
+    "replicas on bought nodes go first": (
+        [queue("q", 16), EAST, CLOUD, divided("DynamicWeight"),
+         service(4, {"cloud": 3, "east": 3})],
+        ["s starts in cloud:1@h100 + east:3@h100"],
+    ),
+    "also where replicas are kept together": (
+        [queue("q", 16), EAST, CLOUD, divided("Aggregated"), service(4, {"cloud": 5, "east": 3})],
+        ["s starts in cloud:1@h100 + east:3@h100"],
+    ),
+    "then those on owned nodes, in proportion": (
+        [queue("q", 16), EAST, WEST, CLOUD, divided("DynamicWeight"),
+         service(3, {"cloud": 2, "east": 4, "west": 2})],
+        ["s starts in east:2@h100 + west:1@h100"],
+    ),
+    "bought nodes of several clusters are freed in proportion": (
+        [queue("q", 16), EAST, cluster("west", 8, extra=BOUGHT), CLOUD, divided("DynamicWeight"),
+         service(5, {"cloud": 4, "east": 2, "west": 2})],
+        ["s starts in cloud:2@h100 + east:2@h100 + west:1@h100"],
+    ),
+    "what waits for nodes that are being bought counts as bought": (
+        [queue("q", 16), EAST, cluster("west", 2, pools=[pool("n", 8, stock=1)]),
+         divided("DynamicWeight"), service(5, {"east": 3, "west": 4})],
+        ["s starts in east:3@h100 + west:2@h100"],
+    ),
+    "in a cluster with both, only what is on bought nodes counts": (
+        [queue("q", 16), EAST, cluster("west", 2, pools=[pool("n", 8, stock=1)]),
+         divided("DynamicWeight"), service(3, {"east": 4, "west": 4})],
+        ["s starts in east:2@h100 + west:1@h100"],
+    ),
+    "a cluster with a pool that bought nothing is as good as any": (
+        [queue("q", 16), EAST, cluster("west", 8, pools=[pool("n", 8, stock=1)]),
+         divided("DynamicWeight"), service(4, {"east": 3, "west": 3})],
+        ["s starts in east:2@h100 + west:2@h100"],
+    ),
+    "a later group goes before bought nodes of an earlier one": (
+        [queue("q", 16), EAST, CLOUD, divided("DynamicWeight", ["cloud"], ["east"]),
+         service(4, {"cloud": 3, "east": 3})],
+        ["s starts in cloud:3@h100 + east:1@h100"],
+    ),
+    "given weights hold": (
+        [queue("q", 16), EAST, CLOUD, divided("StaticWeight"), service(4, {"cloud": 3, "east": 3})],
+        ["s starts in cloud:2@h100 + east:2@h100"],
+    ),
+    "rules of spread hold, and within them bought nodes go first": (
+        [queue("q", 16), EAST, CLOUD,
+         divided("DynamicWeight", spread=[{"by": "Cluster", "skew": 1}]),
+         service(3, {"cloud": 3, "east": 2})],
+        ["s starts in cloud:1@h100 + east:2@h100"],
+    ),
+    "the fewest domains stay in use": (
+        [queue("q", 16), EAST, CLOUD,
+         divided("DynamicWeight", spread=[{"by": "Cluster", "least": 2}]),
+         service(3, {"cloud": 3, "east": 3})],
+        ["s starts in cloud:1@h100 + east:2@h100"],
+    ),
+    "a replica of several pods is bought if one of them is": (
+        [queue("q", 64), cluster("east", 8), cluster("west", 5, pools=[pool("n", 8, stock=1)]),
+         divided("DynamicWeight"), service(4, {"east": 2, "west": 3}, count=2)],
+        ["s starts in east:4@h100 + west:4@h100"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "want"), SCALED_IN.values(), ids=list(SCALED_IN))
+def test_scale_in_frees_bought_nodes_before_owned_ones(
+    objects: list[dict[str, Any]], want: list[str]
+) -> None:
+    assert told(plan_of(*objects)) == want
 
 
 LEAVES = {"key": "x", "effect": "NoExecute", "timeAdded": "2026-11-15T07:59:30Z"}

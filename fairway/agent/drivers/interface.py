@@ -93,6 +93,7 @@ class PoolSeen:
     nodes: int = 0
     provisioning: int = 0
     stock: int | None = None
+    awaits_stock: bool = False  # the source of its stock has not answered yet
     price_nanos: int | None = None  # of one node per hour, if a source reports it
     failures: int = 0  # failed provisions since the driver started
     fault: str = ""  # why the last provision failed

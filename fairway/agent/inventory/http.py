@@ -6,13 +6,15 @@ It answers with what it knows about the pools of a cluster:
 
 Pools and fields that it leaves out are unknown. An endpoint that fails is polled again after times
 that double, up to the expiry of its last answer; after that, nothing is known, as if there were no
-such endpoint.
+such endpoint. Until its first answer the pools await their stock, and nothing is requested from
+them: they may have none.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Annotated
 
 import aiohttp
@@ -68,9 +70,11 @@ class HttpInventory:
                 _log.warning("the inventory at %s: %s", self._settings.url, fault)
                 failures += 1
                 offers = {} if self._is_expired() else self._offers
+                is_first = False
             else:
+                is_first = self._is_unanswered
                 failures, self._told_at = 0, self._clock.now()
-            if offers != self._offers:
+            if is_first or offers != self._offers:
                 self._offers = offers
                 changed()
             await self._clock.sleep(self._wait(failures))
@@ -84,7 +88,14 @@ class HttpInventory:
         return min(longest, left) if failures and left > 0 else longest
 
     def merge(self, observation: Observation) -> Observation:
+        if self._is_unanswered:
+            pools = tuple(replace(pool, awaits_stock=True) for pool in observation.pools)
+            return replace(observation, pools=pools)
         return with_offers(observation, {} if self._is_expired() else self._offers)
+
+    @property
+    def _is_unanswered(self) -> bool:
+        return self._told_at == float("-inf")
 
     def _is_expired(self) -> bool:
         return self._clock.now() >= self._told_at + self._settings.expiry_seconds

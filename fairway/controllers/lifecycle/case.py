@@ -28,6 +28,7 @@ class PodsSeen:
     failed: int = 0
     terminating: int = 0
     pending_since: float | None = None
+    unready_since: float | None = None
 
     @property
     def total(self) -> int:
@@ -81,6 +82,7 @@ class Settings:
     tolerations: tuple[Toleration, ...] = ()  # of its policy
     retry: Retry = field(default_factory=Retry)
     pending_seconds: int = 300
+    ready_seconds: int = 1800
     finished_seconds: int | None = None
     run_limit: int | None = None
     on_cluster_lost: OnClusterLost | None = None  # of the workload or its queue
@@ -163,6 +165,7 @@ def settings_of(
         tolerations=tolerations,
         retry=spec.retry or defaults.retry,
         pending_seconds=defaults.pending_seconds,
+        ready_seconds=defaults.ready_seconds,
         finished_seconds=(
             defaults.finished_seconds if spec.finished_seconds is None else spec.finished_seconds
         ),

@@ -53,6 +53,7 @@ def seen_of(state: WorkState) -> WorkObservation:
                 failed=pod.failed,
                 terminating=pod.terminating,
                 pending_since=_seconds(pod.pending_since),
+                unready_since=_seconds(pod.unready_since),
             )
             for pod in state.pods
         },

@@ -17,13 +17,27 @@ from fairway.api.claim import PlacedPodSet, Placement
 from fairway.api.meta import Condition
 from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
-from fairway.controllers.lifecycle.attempt_ends import avoid, moment
+from fairway.controllers.lifecycle.attempt_ends import (
+    HISTORY_MOST,
+    avoid,
+    end_of,
+    moment,
+    past_attempt,
+    with_attempt,
+)
 from fairway.controllers.lifecycle.case import LifecycleCase
-from fairway.controllers.lifecycle.troubles import Trouble, stuck
+from fairway.controllers.lifecycle.leaving_replicas import part_of
+from fairway.controllers.lifecycle.troubles import Trouble, stuck, unready
 from fairway.kinds.native import derived_pod_sets
 from fairway.view.workloads import grows
 
 _RESIZED = "Resized"
+# Troubles that only some replicas of a placement may be in, and which pods are.
+_IN_TROUBLE = {
+    Code.PENDING_TOO_LONG.value: stuck,
+    Code.OUT_OF_STOCK.value: stuck,
+    Code.NOT_READY_IN_TIME.value: unready,
+}
 _COMES = {
     "WaitsForRoom": "more pods join it as soon as its cluster and its queue have room for them",
     "NextAttempt": "more pods of a gang come with its next attempt",
@@ -123,20 +137,28 @@ def leaves_some(case: LifecycleCase, trouble: Trouble) -> bool:
     """Whether only some replicas of a placement are stuck, so that the others may stay."""
     return (
         case.workload.spec.mode == "Divided"
-        and trouble.reason in (Code.PENDING_TOO_LONG.value, Code.OUT_OF_STOCK.value)
-        and 0 < _stuck_replicas(case, trouble.placement) < (trouble.placement.replicas or 0)
+        and trouble.reason in _IN_TROUBLE
+        and 0 < _troubled_replicas(case, trouble) < (trouble.placement.replicas or 0)
     )
 
 
 def taken_back(
     case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[Trouble]
 ) -> WorkloadStatus:
-    """Stuck replicas leave the claim at once: a pod without a node holds nothing."""
+    """Stuck replicas leave the claim at once: a pod without a node holds nothing.
+
+    Replicas that are not ready have nodes, and are charged until they are gone.
+    """
     claim = status.claim
     assert claim is not None, "only what holds a claim is looked at"
-    taken = {
-        trouble.placement.cluster: _stuck_replicas(case, trouble.placement) for trouble in troubles
-    }
+    taken = {trouble.placement.cluster: _troubled_replicas(case, trouble) for trouble in troubles}
+    history, releasing = status.history, status.releasing
+    for trouble in troubles:
+        if trouble.reason == Code.NOT_READY_IN_TIME.value:
+            left = part_of(trouble.placement, taken[trouble.placement.cluster])
+            releasing = (*releasing, *with_attempt([left], claim))
+            end = end_of([trouble])
+            history = (*history, past_attempt(case, replace(claim, placements=(left,)), end))
     avoided = sorted(trouble.placement.cluster for trouble in troubles if trouble.avoids_cluster)
     placements = tuple(
         _fewer(placement, taken.get(placement.cluster, 0)) for placement in claim.placements
@@ -148,14 +170,18 @@ def taken_back(
         claim=replace(claim, placements=placements),
         replicas=sum(placement.replicas or 0 for placement in placements),
         requeue=avoid(case, status.requeue, avoided),
+        releasing=releasing,
+        history=history[-HISTORY_MOST:],
     )
 
 
-def _stuck_replicas(case: LifecycleCase, placement: Placement) -> int:
-    """Replicas of which at least one pod is stuck."""
+def _troubled_replicas(case: LifecycleCase, trouble: Trouble) -> int:
+    """Replicas of which at least one pod is in trouble."""
+    placement = trouble.placement
     replicas = placement.replicas or 1
     counts = {pod_set.name: max(1, pod_set.count // replicas) for pod_set in placement.pod_sets}
-    return max((-(-many // counts[name]) for name, many, _ in stuck(case, placement)), default=0)
+    pods = _IN_TROUBLE[trouble.reason](case, placement)
+    return max((-(-many // counts[name]) for name, many, _ in pods), default=0)
 
 
 def _fewer(placement: Placement, replicas: int) -> Placement:

@@ -34,11 +34,13 @@ from fairway.controllers.lifecycle.recovery import (
     judge,
 )
 from fairway.core.clusters.candidates import evicted_at
+from fairway.kinds.decision import REVISION
 
 NEVER = float("inf")
 POLICY_STOP = "PolicyStop"  # condition: it is stopped, since it breaks a rule of a fleet policy
 _HOSTNAME_MOST = 253
 _LOOK_SECONDS_LEAST = 0.1
+_DAY = 86_400.0
 # An unknown cause may pass, and pods without a node are handled by `pending_pods`.
 _NOT_BLOCKING = ("Unknown", "Unschedulable")
 
@@ -364,6 +366,80 @@ def pending_pods(case: LifecycleCase, placement: Placement) -> Found:
     )
 
 
+def unready_replicas(case: LifecycleCase, placement: Placement) -> Found:
+    """Replicas have had a node for too long without being ready, and the place is to blame.
+
+    Each such move of the past day doubles the time that the next one takes, so that a service does
+    not wander.
+    """
+    if case.workload.spec.mode != "Divided":
+        return NEVER
+    since = [pods.unready_since for _, _, pods in unready(case, placement) if pods.unready_since]
+    if not since:
+        return NEVER
+    due = min(since) + (case.settings.ready_seconds << len(_left_unready(case)))
+    if case.now < due:
+        return due
+    if not _is_place_to_blame(case, placement):
+        return NEVER
+    seen = case.observation_of(placement)
+    return Trouble(
+        placement=placement,
+        reason=Code.NOT_READY_IN_TIME.value,
+        message=seen.message if seen else "",
+        blame="Place",
+        avoids_cluster=True,
+        waits=True,
+        is_move=True,
+    )
+
+
+def _left_unready(case: LifecycleCase) -> list[str]:
+    """The clusters that the service left in the past day because replicas were not ready there."""
+    return [
+        name
+        for past in case.workload.status.history
+        if past.reason == Code.NOT_READY_IN_TIME.value
+        and past.ended_at is not None
+        and past.ended_at.timestamp() > case.now - _DAY
+        for name in past.clusters
+    ]
+
+
+def _is_place_to_blame(case: LifecycleCase, placement: Placement) -> bool:
+    """Whether replicas would be ready elsewhere, as far as is known.
+
+    They would if another cluster has none but ready replicas of the same revision. If there is no
+    such cluster, the place is to blame until it happens in a second cluster, where some of a new
+    template may be beside those of the old one; then the program is.
+    """
+    claim = case.workload.status.claim
+    others = [other for other in claim.placements if other != placement] if claim else []
+    revision = _revision_in(case, placement)
+    if any(_is_well(case, other) and _revision_in(case, other) == revision for other in others):
+        return True
+    unwell = {
+        other.cluster
+        for other in others
+        if (seen := case.observation_of(other)) and any(pods.bound for pods in seen.pods.values())
+    }
+    return unwell | set(_left_unready(case)) <= {placement.cluster}
+
+
+def _is_well(case: LifecycleCase, placement: Placement) -> bool:
+    """Whether pods of a placement are ready, and none is not, not even beyond those wanted."""
+    seen = case.observation_of(placement)
+    every = list(seen.pods.values()) if seen is not None else []
+    return any(pods.ready for pods in every) and not any(
+        pods.bound or pods.pending for pods in every
+    )
+
+
+def _revision_in(case: LifecycleCase, placement: Placement) -> str:
+    work = case.sent.get(placement.cluster)
+    return work.metadata.annotations.get(REVISION, "") if work is not None else ""
+
+
 def _is_provisioned(case: LifecycleCase, placement: Placement) -> bool:
     """Whether nodes are being provisioned for it; once it is ready, only if its cluster says so."""
     claim = case.workload.status.claim
@@ -376,16 +452,31 @@ def _is_provisioned(case: LifecycleCase, placement: Placement) -> bool:
     )
 
 
-def stuck(case: LifecycleCase, placement: Placement) -> Iterator[tuple[str, int, PodsSeen]]:
-    """Pod sets with pods that wait for a node, and how many of those pods are still wanted."""
+# Pod sets, each with how many of its pods are in trouble and still wanted.
+InTrouble = Iterator[tuple[str, int, PodsSeen]]
+
+
+def stuck(case: LifecycleCase, placement: Placement) -> InTrouble:
+    """Pod sets with pods that wait for a node."""
+    return _in_trouble(case, placement, lambda pods: pods.pending)
+
+
+def unready(case: LifecycleCase, placement: Placement) -> InTrouble:
+    """Pod sets with pods that have a node and are not ready."""
+    return _in_trouble(case, placement, lambda pods: pods.bound)
+
+
+def _in_trouble(
+    case: LifecycleCase, placement: Placement, count: Callable[[PodsSeen], int]
+) -> InTrouble:
     seen = case.observation_of(placement)
     for wanted in placement.pod_sets if seen else ():
         assert seen is not None, "only what is seen is looked at"
         pods = seen.pods.get(wanted.name)
-        if pods is not None and pods.pending:
+        if pods is not None and count(pods):
             surplus = max(0, pods.total - pods.terminating - wanted.count)
-            if pods.pending > surplus:
-                yield (wanted.name, pods.pending - surplus, pods)
+            if count(pods) > surplus:
+                yield (wanted.name, count(pods) - surplus, pods)
 
 
 _LOOKS: tuple[Callable[[LifecycleCase, Placement], Found], ...] = (
@@ -401,4 +492,5 @@ _LOOKS: tuple[Callable[[LifecycleCase, Placement], Found], ...] = (
     stock_out,
     late,
     pending_pods,
+    unready_replicas,
 )

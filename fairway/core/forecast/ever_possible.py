@@ -79,7 +79,10 @@ def _open(cluster: Cluster) -> Cluster:
         nodes=replace(cluster.nodes, ready=ready),
         taints=(),
         is_open=True,
-        pools=tuple(replace(pool, left=_NODES_ENOUGH, is_doubtful=False) for pool in cluster.pools),
+        pools=tuple(
+            replace(pool, left=_NODES_ENOUGH, is_doubtful=False, awaits_stock=False)
+            for pool in cluster.pools
+        ),
     )
 
 

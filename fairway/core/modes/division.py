@@ -2,8 +2,10 @@
 
 Division is stable by default: replicas that run stay where they are. On scale-out only the
 difference is placed; on scale-in clusters that can no longer be used shrink first, then the last
-group, and its clusters in proportion. A fresh division ignores current placements. Groups are
-filled in order with as many replicas as fit; the rest waits.
+group: its replicas on bought nodes, then the others, each in proportion. Given weights and rules of
+spread hold on scale-in too; bought nodes are freed first where these leave a choice. A fresh
+division ignores current placements. Groups are filled in order with as many replicas as fit; the
+rest waits.
 
 Within a group StaticWeight divides by the given weights and DynamicWeight by the room of each
 cluster. Aggregated divides by room as well, but over the fewest clusters that have enough room
@@ -44,6 +46,7 @@ class DivisionTarget:
     group: str = ""
     available: int = 0  # replicas that fit in addition to those assigned
     assigned: int = 0
+    bought: int = 0  # of those assigned: on nodes of elastic pools, or waiting for such nodes
     is_usable: bool = True  # False: it has replicas, and would get none today
     weight: int = 1  # given, for StaticWeight; 0: gets nothing
     score: int = 0
@@ -189,12 +192,24 @@ class DivisionTally:
         if self.policy.division.type == "StaticWeight":
             weights = {name: places[name].weight * places[name].speed_nanos for name in before}
             return unseat(sum(before.values()) - target, weights, before)
-        weights = dict(before)
+        bought = {name: min(places[name].bought, count) for name, count in before.items()}
+        owned = {name: count - bought[name] for name, count in before.items()}
+        kept = self._kept_of(owned, target, places)
+        more = self._kept_of(bought, target - sum(kept.values()), places)
+        return {name: kept.get(name, 0) + more.get(name, 0) for name in before}
+
+    def _kept_of(
+        self, held: Mapping[str, int], target: int, places: Mapping[str, DivisionTarget]
+    ) -> dict[str, int]:
+        """What is kept of replicas, in proportion, or of Aggregated ones in the fewest clusters."""
+        if sum(held.values()) <= target:
+            return dict(held)
+        weights = {name: count for name, count in held.items() if count}
         if self.policy.division.type == "Aggregated":
-            held = [Option(name=name, room=before[name]) for name in places if name in before]
-            held.sort(key=lambda option: (-places[option.name].score, -option.room, option.name))
-            weights = {option.name: option.room for option in fewest(held, target)}
-        return {**dict.fromkeys(before, 0), **webster(target, weights, caps=weights)}
+            options = [Option(name=name, room=held[name]) for name in places if held.get(name)]
+            options.sort(key=lambda option: (-places[option.name].score, -option.room, option.name))
+            weights = {option.name: option.room for option in fewest(options, target)}
+        return webster(target, weights, caps=weights)
 
     def _shrink_evenly(
         self, before: Mapping[str, int], target: int, places: Mapping[str, DivisionTarget]
@@ -211,12 +226,14 @@ class DivisionTally:
             name: places[name].weight * places[name].speed_nanos if is_static else before[name]
             for name in before
         }
+        bought = {name: 0 if is_static else places[name].bought for name in before}
         turns = sorted(Turn(weights[name], held - 1, name) for name, held in before.items() if held)
         for _ in range(sum(before.values()) - target):
-            last = next(
-                (turn for turn in reversed(turns) if tally.may_take(of_name[turn.name])), turns[-1]
-            )
+            allowed = [turn for turn in reversed(turns) if tally.may_take(of_name[turn.name])]
+            last = next((turn for turn in allowed if bought[turn.name] > 0), None)
+            last = last or next(iter(allowed), turns[-1])
             turns.remove(last)
+            bought[last.name] -= 1
             after[last.name] -= 1
             tally.add(of_name[last.name], -1)
             if after[last.name]:

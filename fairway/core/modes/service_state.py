@@ -15,6 +15,7 @@ from fairway.core.modes.division import DivisionTally, DivisionTarget, divide, s
 from fairway.core.modes.forms import times, together
 from fairway.core.modes.ladder import held_form
 from fairway.core.modes.restraint import has_made_yield
+from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
@@ -36,6 +37,7 @@ class Service:
     counts: dict[str, int] = field(default_factory=dict)
     options: dict[str, Assignment] = field(default_factory=dict)
     pods: dict[str, tuple[PlacedPods, ...]] = field(default_factory=dict)  # by cluster
+    bought: dict[str, int] = field(default_factory=dict)  # see `_bought`; computed when needed
     rung: Rung = "Idle"  # the last that gave something; Preempt stays
     scores: Mapping[str, int] = field(default_factory=dict)  # by cluster; empty if all are equal
 
@@ -240,6 +242,7 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
             group=group_of.get(name, ""),
             available=usable.get(name, 0),
             assigned=service.counts.get(name, 0),
+            bought=_bought(service, name) if service.counts.get(name) else 0,
             is_usable=name in group_of,
             weight=weights[name],
             score=service.scores.get(name, 0) - (_UNWELCOME if name in unwelcome else 0),
@@ -247,6 +250,45 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
         )
         for name in names
     ]
+
+
+def _bought(service: Service, cluster: str) -> int:
+    """How many of the replicas held in a cluster use, or wait for, nodes of elastic pools."""
+    if cluster not in service.bought:
+        held, count = service.workload.held, 0
+        place = service.planning.snapshot.facts.clusters.get(cluster)
+        if (
+            held is not None
+            and place is not None
+            and (place.nodes.bought is not None or place.pools)
+        ):
+            replicas = sum(item.replicas for item in held.placed if item.cluster == cluster)
+            count = replicas - min(
+                _on_owned_nodes(service, place, pod_set) // max(1, pod_set.count)
+                for pod_set in service.form.pod_sets
+            )
+        service.bought[cluster] = max(0, count)
+    return service.bought[cluster]
+
+
+def _on_owned_nodes(service: Service, place: Cluster, pod_set: PodSet) -> int:
+    """Pods of a set on nodes that are not of elastic pools.
+
+    A pod that is waited for is assumed on a full node: it waits for a new one.
+    """
+    planning = service.planning
+    packing = planning.snapshot.packings.get((service.workload.key, place.name), {})
+    bought, free = place.nodes.bought, planning.ledger.rooms[place.name].free
+    pods = 0
+    for position, count in packing.get(pod_set.name, {}).items():
+        if bought is None or not bought[position]:
+            excess = [
+                -(int(free[resource][position]) // amount)
+                for resource, amount in pod_set.shape.requests
+                if resource in free and amount
+            ]
+            pods += max(0, count - max([0, *excess]))
+    return pods
 
 
 def kept_within(service: Service) -> dict[str, int]:

@@ -32,13 +32,14 @@ def idle_nodes(snapshot: Snapshot) -> tuple[Idle, ...]:
     groups = _groups(snapshot)
     result: list[tuple[tuple[int, int, str, str, str], Idle]] = []
     for name, cluster in snapshot.facts.clusters.items():
-        column = cluster.nodes.labels.get(POOL_LABEL)
-        if column is None or not (column.codes >= 0).any():
+        bought = cluster.nodes.bought
+        if bought is None:
             continue
+        column = cluster.nodes.labels[POOL_LABEL]
         used = _used(snapshot, cluster)
         is_settled = _is_settled(snapshot, name)
         prices = {pool.name: pool.price_nanos or 0 for pool in cluster.pools}
-        for position in np.flatnonzero((column.codes >= 0) & ~used):
+        for position in np.flatnonzero(bought & ~used):
             pool, node = column.value(int(position)) or "", cluster.nodes.names[int(position)]
             key = (-groups.get(name, 0), -prices.get(pool, 0), name, pool, node)
             idle = Idle(cluster=name, pool=pool, node=node, is_settled=is_settled)

@@ -2,6 +2,7 @@
 
 Pools are tried from the cheapest. The nodes left in a pool are limited by its maximum size, its
 stock and the provider's quota, less the nodes that it has and those that this plan has asked for.
+A pool whose source of stock has not answered yet has none left.
 A pool that may be out of stock is used only as a last resort.
 """
 
@@ -69,6 +70,11 @@ def find_pool(
             for pod_set in form.pod_sets
         ]
         if not any(takes):
+            continue
+        if pool.awaits_stock:
+            refusal = Reason(
+                code=Code.STOCK_UNKNOWN, cluster=cluster, rung="Provision", pool=pool.name
+            )
             continue
         if pool.is_doubtful and not is_last_resort:
             has_passed_over = True

@@ -88,6 +88,22 @@ async def test_an_endpoint_that_fails_is_asked_less_and_less_and_what_it_said_ex
         assert _gaps(endpoint.asked, began)[-2:] == [3000, 3060]
 
 
+async def test_until_the_first_answer_pools_await_their_stock() -> None:
+    clock = VirtualClock()
+    endpoint = Endpoint(clock, None)
+    async with following(endpoint, clock) as (inventory, changes):
+        assert [pool.awaits_stock for pool in inventory.merge(SEEN).pools] == [True, True]
+        await clock.advance(1800)
+        assert [pool.awaits_stock for pool in inventory.merge(SEEN).pools] == [True, True]
+        endpoint.answer = b'{"pools": []}'
+        await clock.advance(600)
+        assert inventory.merge(SEEN) == SEEN, "an answer that names no pool is one too"
+        assert len(changes) == 1
+        endpoint.answer = None
+        await clock.advance(1800)
+        assert inventory.merge(SEEN) == SEEN, "what has answered once is not awaited again"
+
+
 def _gaps(asked: Sequence[float], began: float) -> list[int]:
     return [round(item - began) for item in asked]
 

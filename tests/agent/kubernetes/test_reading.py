@@ -16,6 +16,7 @@ from fairway.agent.drivers.kubernetes.pods import NO_USE, OwnPod, ReadPod, Use
 from fairway.agent.drivers.kubernetes.works import Works
 from fairway.api.amounts import NANO
 from fairway.api.meta import Taint
+from fairway.clock import parse_timestamp
 from fairway.controllers.lifecycle.recovery import Failure, cause_of
 from fairway.kinds.registry import built_in
 from tests.controllers.test_causes import SAMPLES, sample
@@ -59,6 +60,9 @@ def pod(
         "spec": spec,
         "status": {"phase": phase, **status},
     }
+
+
+NODE_AT = "2026-11-15T08:00:03Z"
 
 
 def own(body: Json) -> OwnPod:
@@ -135,6 +139,21 @@ class TestPods:
         body["metadata"]["labels"] = OURS
         read = own(body)
         assert (read.seen.phase, read.seen.attempt, read.seen.pod_set) == (phase, 2, "worker")
+
+    @pytest.mark.parametrize(
+        ("ready", "since"),
+        [
+            pytest.param("2026-11-15T08:00:01Z", "2026-11-15T08:00:03Z", id="since it has a node"),
+            pytest.param("2026-11-15T09:00:00Z", "2026-11-15T09:00:00Z", id="since it was ready"),
+        ],
+    )
+    def test_a_pod_is_not_ready_since_a_time(self, ready: str, since: str) -> None:
+        conditions = [
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": NODE_AT},
+            {"type": "Ready", "status": "False", "lastTransitionTime": ready},
+        ]
+        seen = own(pod("Running", labels=OURS, conditions=conditions)).seen
+        assert seen.since == parse_timestamp(since)
 
     def test_a_pod_that_ended_says_when_and_how(self) -> None:
         ended = {

@@ -189,8 +189,11 @@ def _since(pod: _Pod, status: JsonObject, phase: PodPhase) -> float:
     match phase:
         case "Pending":
             moment = ""
-        case "Bound":
-            moment = text(condition(status, "PodScheduled"), "lastTransitionTime")
+        case "Bound":  # since it got its node, or since it was last ready
+            moment = max(
+                text(condition(status, name), "lastTransitionTime")
+                for name in ("PodScheduled", "Ready")
+            )
         case "Terminating":
             moment = pod.metadata.deletion_timestamp
         case _:

@@ -71,6 +71,12 @@ class LivePod:
         self.step += 1
         self._seen = None
 
+    def swap_with(self, other: LivePod) -> None:
+        """Exchanges names with another pod of the same set."""
+        self.name, other.name = other.name, self.name
+        self.index, other.index = other.index, self.index
+        self._seen = other._seen = None
+
     def observe(self) -> PodSeen:
         if self._seen is None:
             self._seen = PodSeen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairway.agent.drivers.interface import WorkSeen
@@ -25,3 +26,17 @@ class Made:
     is_removed: bool = False  # it is dropped once its pods are gone
     seen: WorkSeen | None = None  # None: must be computed again
     is_replacing: bool = False  # pods of an earlier template are being replaced
+
+    def keep_ready(self, is_wanted: Callable[[LivePod], bool]) -> None:
+        """Lets ready pods of a Deployment that shrinks take the names of those that are not.
+
+        As a real one, it stops what is not ready first.
+        """
+        pods = [pod for pod in self.pods.values() if pod.is_live and pod.position in self.objects]
+        pods = [pod for pod in pods if self.objects[pod.position].get("kind") == "Deployment"]
+        spare = [pod for pod in pods if pod.phase == "Ready" and not is_wanted(pod)]
+        for pod in [pod for pod in pods if pod.phase != "Ready"] if spare else ():
+            if spare and is_wanted(pod):
+                ready = spare.pop()
+                pod.swap_with(ready)
+                self.pods[pod.name], self.pods[ready.name] = pod, ready

@@ -206,6 +206,7 @@ class World:
             return
         self._make_objects(made)
         places = [pod.node_name for pod in made.pods.values() if pod.position == _NO_POSITION]
+        made.keep_ready(lambda pod: self._is_wanted(made, pod))
         for pod in list(made.pods.values()):
             if pod.position == _NO_POSITION:
                 self._lives.drop(pod, now)
