@@ -16,6 +16,7 @@ from typing import Literal
 from fairway.api.governance import Violation
 from fairway.api.meta import NodeTerm, Rung, Taint, Toleration
 from fairway.core.fleet_policy import FleetPolicy, longest_run
+from fairway.core.likeness import Likeness, RemembersLikeness
 
 # (flavor, resource): what quota is counted in.
 FlavorResource = tuple[str, str]
@@ -97,35 +98,8 @@ class PodSet:
     group: str = ""  # sets of one group have the same flavors
 
 
-class Likeness:
-    """A lookup key that is hashed once: its value is large and looked up often."""
-
-    __slots__ = ("_hash", "value")
-
-    def __init__(self, value: Hashable) -> None:
-        self.value = value
-        self._hash = hash(value)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Likeness) and self.value == other.value
-
-    def __reduce__(self) -> tuple[type[Likeness], tuple[Hashable]]:
-        """Pickles the value only: hashes differ between processes."""
-        return (Likeness, (self.value,))
-
-
-class _Remembers:
-    """A slot for a cached property of a frozen value; no field, so neither compared nor copied."""
-
-    __slots__ = ("_likeness",)
-    _likeness: Likeness
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form(_Remembers):
+class Form(RemembersLikeness):
     """One form in which a workload may run: the first, or an alternative."""
 
     name: str = ""
@@ -227,7 +201,7 @@ Mode = Literal["Gang", "Divided", "Independent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload(_Remembers):
+class Workload(RemembersLikeness):
     """Something to run, with every default resolved."""
 
     key: str  # namespace/name
