@@ -16,6 +16,7 @@ from typing import Literal
 from fairway.api.governance import Violation
 from fairway.api.meta import NodeTerm, Rung, Taint, Toleration
 from fairway.core.fleet_policy import FleetPolicy, longest_run
+from fairway.core.likeness import Likeness, Remembers
 
 # (flavor, resource): what quota is counted in.
 FlavorResource = tuple[str, str]
@@ -54,10 +55,11 @@ class Shape:
     node_affinity: tuple[NodeTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     counts_as: Request | None = None  # in quota; None: as requested
-    needs: Request = field(init=False, compare=False, repr=False)  # of its node
+    beside: Request = ()  # what it takes of its node besides its requests
+    needs: Request = field(init=False, compare=False, repr=False)  # all that it takes of its node
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "needs", on_node(self.requests))
+        object.__setattr__(self, "needs", on_node((*self.requests, *self.beside)))
 
     @property
     def charges(self) -> Request:
@@ -97,35 +99,8 @@ class PodSet:
     group: str = ""  # sets of one group have the same flavors
 
 
-class Likeness:
-    """A lookup key that is hashed once: its value is large and looked up often."""
-
-    __slots__ = ("_hash", "value")
-
-    def __init__(self, value: Hashable) -> None:
-        self.value = value
-        self._hash = hash(value)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Likeness) and self.value == other.value
-
-    def __reduce__(self) -> tuple[type[Likeness], tuple[Hashable]]:
-        """Pickles the value only: hashes differ between processes."""
-        return (Likeness, (self.value,))
-
-
-class _Remembers:
-    """A slot for a cached property of a frozen value; no field, so neither compared nor copied."""
-
-    __slots__ = ("_likeness",)
-    _likeness: Likeness
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form(_Remembers):
+class Form(Remembers):
     """One form in which a workload may run: the first, or an alternative."""
 
     name: str = ""
@@ -226,7 +201,7 @@ Mode = Literal["Gang", "Divided", "Independent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload(_Remembers):
+class Workload(Remembers):
     """Something to run, with every default resolved."""
 
     key: str  # namespace/name
@@ -252,6 +227,7 @@ class Workload(_Remembers):
     refused_by: str = ""  # its queue, or an ancestor, whose submitters do not include it
     fleet_policies: tuple[FleetPolicy, ...] = ()  # that apply to its namespace, by name
     violations: tuple[Violation, ...] = ()  # of their rules, wherever it runs
+    uncounted: str = ""  # why the devices that it asks for cannot be counted
     preemptible: bool = True
     is_held: bool = False
     not_before: float = 0.0  # back-off after a failure
@@ -294,7 +270,8 @@ class Workload(_Remembers):
     @property
     def is_refused(self) -> bool:
         """Whether nothing that ends or is freed lets it start."""
-        return bool(self.refused_by) or self.enforced_violation is not None
+        is_wrong = bool(self.refused_by or self.uncounted)
+        return is_wrong or self.enforced_violation is not None
 
     @property
     def likeness(self) -> Likeness:
@@ -316,6 +293,7 @@ class Workload(_Remembers):
             self.refused_by,
             self.fleet_policies,
             self.violations,
+            self.uncounted,
             self.mode,
             tuple(form.likeness for form in self.forms),
             self.policy,

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairway.core.model import Flavor, Form, PodSet, Shape
-from fairway.core.nodes import Amounts, Mask, Room
+from fairway.core.nodes import UNLIMITED, Amounts, Mask, Room
 from fairway.core.packing.devices import DEVICE_UNITS
-from fairway.core.packing.space import UNLIMITED
 from fairway.core.quota.flavors import Assignment
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fairway.core.model import Shape
-from fairway.core.nodes import Amounts, Mask, Room
+from fairway.core.nodes import UNLIMITED, Amounts, Mask, Room
 from fairway.core.packing.search import search
-from fairway.core.packing.space import UNLIMITED, Space, bounds, total_free
+from fairway.core.packing.space import Space, bounds, total_free
 from fairway.core.packing.topology import (
     NO_TOPOLOGY,
     Level,

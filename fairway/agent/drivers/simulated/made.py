@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fairway.agent.drivers.interface import WorkSeen
 from fairway.agent.drivers.simulated.lives import LivePod
+from fairway.agent.drivers.simulated.objects import FindKind
 from fairway.api.meta import JsonObject
 from fairway.api.work import Work
+from fairway.kinds.device_claims import devices_of_work
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -25,3 +28,8 @@ class Made:
     is_removed: bool = False  # it is dropped once its pods are gone
     seen: WorkSeen | None = None  # None: must be computed again
     is_replacing: bool = False  # pods of an earlier template are being replaced
+
+    def devices_of(self, pod_set: str, find_kind: FindKind) -> Mapping[str, int]:
+        """The devices that each pod of a set asks for, by class."""
+        manifests = [manifest.object for manifest in self.work.spec.manifests]
+        return devices_of_work(manifests, find_kind).get(pod_set, {})
