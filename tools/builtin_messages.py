@@ -35,6 +35,7 @@ FOLDERS = (
             "coordination",
             "core",
             "rbac",
+            "resource",
             "scheduling",
         )
     ),

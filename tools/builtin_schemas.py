@@ -46,6 +46,11 @@ ROOTS: dict[str, tuple[str, ...]] = {
     "apis__autoscaling__v2": tuple(
         f"io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler{suffix}" for suffix in ("", "List")
     ),
+    "apis__resource.k8s.io__v1": tuple(
+        f"io.k8s.api.resource.v1.{kind}{suffix}"
+        for kind in ("ResourceClaim", "ResourceClaimTemplate")
+        for suffix in ("", "List")
+    ),
     "apis__coordination.k8s.io__v1": (
         "io.k8s.api.coordination.v1.Lease",
         "io.k8s.api.coordination.v1.LeaseList",

@@ -26,6 +26,7 @@ from fairway.api.meta import Condition
 from fairway.api.report import WorkState
 from fairway.api.work import Work, WorkStatus
 from fairway.clock import Clock
+from fairway.kinds.device_claims import devices_of_work, with_devices
 from fairway.loops import Alarm, Loop
 
 REFUSED = "Accepted"  # the condition that says whether the agent accepts the hub's version
@@ -151,6 +152,9 @@ class Teller:
                 if kind is not None:
                     sets = kind.pod_sets(manifest.object)
                     result.update({set_.name: set_.requests for set_ in sets})
+            manifests = [manifest.object for manifest in kept.work.spec.manifests]
+            for name, devices in devices_of_work(manifests, self._find_kind).items():
+                result[name] = with_devices(result.get(name, {}), devices)
             self._requests[work] = (kept.work, result)
         return result.get(pod_set, {})
 

@@ -195,6 +195,9 @@ def family_of(resource: str) -> Family:
 
 
 # Names that vendors give their devices, or parts of one; the page has the same list.
+# Kubernetes' name for devices of a class, as a resource. They are what a node must have; what they
+# count as is another resource.
+DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 _DEVICE = re.compile(
     r"/(gpu|vgpu|tpu|npu|ppu|dcu|mlu|xpu|accelerator|neuroncore|gaudi|i915|xe"
     r"|Ascend[0-9]+[A-Z]?|mig-[0-9]+g\.[0-9]+gb(\.[a-z]+)*)$"
@@ -207,7 +210,7 @@ def is_accelerator(resource: str) -> bool:
 
     A name with a slash is not enough: networks, device memory and licences have one too.
     """
-    return _DEVICE.search(resource) is not None
+    return _DEVICE.search(resource) is not None and not resource.startswith(DEVICE_CLASS_PREFIX)
 
 
 class Amounts(Mapping[str, int]):

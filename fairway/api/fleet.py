@@ -201,6 +201,26 @@ class ResourceRule(Part, frozen=True, kw_only=True):
     keep: Annotated[bool, doc("Whether the resource itself is counted too.")] = False
 
 
+@rules(
+    Rule(
+        "!(self.resource in ['cpu', 'memory', 'ephemeral-storage', 'pods'])",
+        "devices are no cpu, memory, storage or pods: name a resource of their own",
+        ".resource",
+    )
+)
+class DeviceClassRule(Part, frozen=True, kw_only=True):
+    """The resource that devices of a class count as."""
+
+    name: Annotated[
+        str,
+        doc("Name of the DeviceClass in the clusters.", min_length=1, max_length=253),
+    ]
+    resource: Annotated[
+        ResourceName,
+        doc("Resource that each of its devices counts as, on nodes and in quota."),
+    ]
+
+
 class PrometheusServer(Part, frozen=True, kw_only=True):
     """A server with the Prometheus HTTP API."""
 
@@ -274,6 +294,16 @@ class FleetSpec(Part, frozen=True, kw_only=True):
             max_items=64,
             list_type="map",
             list_map_keys=["resource"],
+        ),
+    ] = ()
+    device_classes: Annotated[
+        tuple[DeviceClassRule, ...],
+        doc(
+            "What devices that pods ask for through resource claims count as, by device class. A "
+            "claim of another class is refused.",
+            max_items=128,
+            list_type="map",
+            list_map_keys=["name"],
         ),
     ] = ()
     ignored_resource_prefixes: Annotated[

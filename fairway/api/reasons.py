@@ -27,6 +27,7 @@ class Code(StrEnum):
     IMPOSSIBLE = "Impossible"
     PARTLY_PLACED = "PartlyPlaced"
     POLICY_VIOLATED = "PolicyViolated"
+    DEVICES_NOT_COUNTED = "DevicesNotCounted"
     # Its queue.
     NO_QUEUE = "NoQueue"
     QUEUE_HELD = "QueueHeld"
@@ -296,6 +297,9 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
         "1 more replica is pending" if r.count == 1 else f"{r.count} more replicas are pending"
     ),
     Code.POLICY_VIOLATED: _policy_violated,
+    Code.DEVICES_NOT_COUNTED: lambda r: (
+        f"the devices that it asks for cannot be counted: {r.other}"
+    ),
     Code.NO_QUEUE: lambda r: f"there is no queue {r.queue}" if r.queue else "it names no queue",
     Code.QUEUE_HELD: lambda r: f"queue {r.queue} is held",
     Code.QUEUE_BROKEN: lambda r: f"queue {r.queue} is not part of a tree: {r.other}",

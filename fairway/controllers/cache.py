@@ -30,6 +30,8 @@ from fairway.store.interface import ResourceKey, Selection, Store
 from fairway.store.keys import (
     AUTOSCALERS,
     CLUSTERS,
+    DEVICE_CLAIM_TEMPLATES,
+    DEVICE_CLAIMS,
     FLAVORS,
     FLEET_POLICIES,
     FLEETS,
@@ -79,6 +81,9 @@ class Cache:
             kind: Mirror(store, kind, clock=clock)
             for kind in (*_KINDS.values(), PRIORITY_CLASSES, NAMESPACES, VOLUME_CLAIMS)
         }
+        # Kubernetes serves these kinds from 1.34 on; a hub needs a right for them.
+        for kind in (DEVICE_CLAIMS, DEVICE_CLAIM_TEMPLATES):
+            self._mirrors[kind] = Mirror(store, kind, clock=clock, may_be_missing=True)
         # On a Kubernetes hub every node renews its own lease several times a minute.
         beats = Selection(fields=f"metadata.name={AGENT_LEASE}")
         self._mirrors[LEASES] = Mirror(store, LEASES, clock=clock, selection=beats)

@@ -284,12 +284,8 @@ def _standing(planning: PlanningRound, workload: Workload, *, is_open: bool) -> 
         return Reason(code=Code.QUEUE_BROKEN, queue=workload.queue, other="it is in a cycle")
     if workload.is_held:
         return Reason(code=Code.HELD)
-    if workload.refused_by:
-        namespace, _ = namespace_and_name(workload.key)
-        return Reason(code=Code.NOT_A_SUBMITTER, queue=workload.refused_by, other=namespace)
-    violation = workload.enforced_violation
-    if violation is not None and not _has_too_many(workload):
-        return violation_reason(violation)
+    if workload.is_refused and (refusal := _refusal(workload)) is not None:
+        return refusal
     if workload.held is None and workload.releasing:
         # Two attempts at the same time would be two copies of it.
         return Reason(code=Code.STILL_ENDING, cluster=workload.releasing[0].cluster)
@@ -301,6 +297,19 @@ def _standing(planning: PlanningRound, workload: Workload, *, is_open: bool) -> 
     if queue is not None and queue.is_held:
         return Reason(code=Code.QUEUE_HELD, queue=queue.name)
     return None if is_open else _limit_reason(planning, workload)
+
+
+def _refusal(workload: Workload) -> Reason | None:
+    """Why nothing more may run of a workload; a service may still give up replicas."""
+    if workload.refused_by:
+        namespace, _ = namespace_and_name(workload.key)
+        return Reason(code=Code.NOT_A_SUBMITTER, queue=workload.refused_by, other=namespace)
+    if _has_too_many(workload):
+        return None
+    if workload.uncounted:
+        return Reason(code=Code.DEVICES_NOT_COUNTED, other=workload.uncounted)
+    violation = workload.enforced_violation
+    return None if violation is None else violation_reason(violation)
 
 
 def _has_too_many(workload: Workload) -> bool:

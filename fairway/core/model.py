@@ -55,10 +55,11 @@ class Shape:
     node_affinity: tuple[NodeTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     counts_as: Request | None = None  # in quota; None: as requested
-    needs: Request = field(init=False, compare=False, repr=False)  # of its node
+    beside: Request = ()  # what it takes of its node besides its requests
+    needs: Request = field(init=False, compare=False, repr=False)  # all that it takes of its node
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "needs", on_node(self.requests))
+        object.__setattr__(self, "needs", on_node((*self.requests, *self.beside)))
 
     @property
     def charges(self) -> Request:
@@ -227,6 +228,7 @@ class Workload(RemembersLikeness):
     refused_by: str = ""  # its queue, or an ancestor, whose submitters do not include it
     fleet_policies: tuple[FleetPolicy, ...] = ()  # that apply to its namespace, by name
     violations: tuple[Violation, ...] = ()  # of their rules, wherever it runs
+    uncounted: str = ""  # why the devices that it asks for cannot be counted
     preemptible: bool = True
     is_held: bool = False
     not_before: float = 0.0  # back-off after a failure
@@ -274,7 +276,8 @@ class Workload(RemembersLikeness):
     @property
     def is_refused(self) -> bool:
         """Whether nothing that ends or is freed lets it start."""
-        return bool(self.refused_by) or self.enforced_violation is not None
+        is_wrong = bool(self.refused_by or self.uncounted)
+        return is_wrong or self.enforced_violation is not None
 
     @property
     def likeness(self) -> Likeness:
@@ -296,6 +299,7 @@ class Workload(RemembersLikeness):
             self.refused_by,
             self.fleet_policies,
             self.violations,
+            self.uncounted,
             self.mode,
             tuple(form.likeness for form in self.forms),
             self.policy,

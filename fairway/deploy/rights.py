@@ -82,6 +82,8 @@ def _beside() -> list[JsonObject]:
         # Access to a joined cluster, with a token that is renewed before it expires.
         rule("", ["secrets"], ("get", "update"), [push.SECRET]),
         rule("", ["persistentvolumeclaims"], (*_READ, "patch")),  # an annotation names its cluster
+        # They say which devices pods ask for, and are copied with workloads.
+        rule("resource.k8s.io", ["resourceclaims", "resourceclaimtemplates"], _READ),
         # Finds another autoscaler of the same object, and removes it if that was requested.
         rule("autoscaling", ["horizontalpodautoscalers"], ("list", "delete")),
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),

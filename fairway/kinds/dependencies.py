@@ -1,6 +1,7 @@
 """Objects of the namespace that pods need; they are copied to the cluster with the workload.
 
-These are ConfigMaps, Secrets, volume claims and service accounts, wherever a pod refers to them.
+These are ConfigMaps, Secrets, volume claims, service accounts, and resource claims with their
+templates, wherever a pod refers to them.
 Optional references are included: they are copied if they exist. Volume claims that the pods' own
 controller creates from templates are not.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fairway.api.meta import JsonObject, ObjectReference
+from fairway.kinds.device_claims import API_VERSION, CLAIM, TEMPLATE
 from fairway.kinds.plain import child, maps_at, text
 
 # Fields of volume sources that name a Secret, besides the `secret` source.
@@ -58,6 +60,9 @@ def _of_pod(spec: JsonObject) -> Iterator[ObjectReference]:
             yield from _of_container(container)
     for volume in maps_at(spec, "volumes"):
         yield from _of_volume(volume)
+    for devices in maps_at(spec, "resourceClaims"):
+        yield _devices(TEMPLATE, text(devices, "resourceClaimTemplateName"))
+        yield _devices(CLAIM, text(devices, "resourceClaimName"))
 
 
 def _of_container(container: JsonObject) -> Iterator[ObjectReference]:
@@ -86,6 +91,10 @@ def _config_map(name: str) -> ObjectReference:
 
 def _secret(name: str) -> ObjectReference:
     return _reference("Secret", name)
+
+
+def _devices(kind: str, name: str) -> ObjectReference:
+    return ObjectReference(api_version=API_VERSION, kind=kind, name=name)
 
 
 def _reference(kind: str, name: str) -> ObjectReference:

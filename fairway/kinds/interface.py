@@ -157,5 +157,5 @@ class Kind(Protocol):
         ...
 
     def dependencies(self, manifest: JsonObject) -> tuple[ObjectReference, ...]:
-        """ConfigMaps, Secrets, volume claims and service accounts that its pods need."""
+        """ConfigMaps, Secrets, volume and resource claims, accounts that its pods need."""
         ...

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from fairway.api.amounts import DEVICE_CLASS_PREFIX
 from fairway.api.cluster import Mirror, Profile
 from fairway.api.meta import JsonObject
 from fairway.kinds.decision import add_tolerations, set_environment
+from fairway.kinds.device_claims import class_resource, is_claim
 from fairway.kinds.interface import Kind
 from fairway.kinds.plain import child, copy_of, maps_at, text
 
@@ -17,7 +19,7 @@ _DEFAULT_SCHEDULER = "default-scheduler"
 def apply_profile(kind: Kind | None, manifest: JsonObject, profile: Profile) -> JsonObject:
     """A copy of a manifest with the cluster's own names.
 
-    For a kind that is not known or runs nothing, only storage classes are renamed.
+    For a kind that is not known or runs nothing, only storage and device classes are renamed.
     """
     if profile == Profile():
         return copy_of(manifest)
@@ -26,6 +28,7 @@ def apply_profile(kind: Kind | None, manifest: JsonObject, profile: Profile) -> 
     for claim in _volume_claims(fitted):
         _rename_value(claim, "storageClassName", profile.storage_classes)
     if kind is None:
+        _rename_device_classes(fitted, profile.resources)
         return fitted
     # A kind such as Volcano's Job sets the scheduler of its pods on purpose.
     has_scheduler = bool(text(fitted, "spec", "schedulerName"))
@@ -69,6 +72,16 @@ def _rename_resources(spec: JsonObject, names: Mapping[str, str]) -> None:
                 resources[field] = _rename(child(resources, field), names)
     if "overhead" in spec:
         spec["overhead"] = _rename(child(spec, "overhead"), names)
+
+
+def _rename_device_classes(manifest: JsonObject, names: Mapping[str, str]) -> None:
+    """Renames the classes of a resource claim, or of a template, by their resources."""
+    if not is_claim(manifest):
+        return
+    for request in _maps(child(manifest, "spec")):
+        own = names.get(class_resource(text(request, "deviceClassName")), "")
+        if own.startswith(DEVICE_CLASS_PREFIX):
+            request["deviceClassName"] = own.removeprefix(DEVICE_CLASS_PREFIX)
 
 
 def _rename_labels(spec: JsonObject, names: Mapping[str, str]) -> None:

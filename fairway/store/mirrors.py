@@ -21,7 +21,7 @@ from zlib import crc32
 
 import msgspec
 
-from fairway.api.errors import ApiError, Expired
+from fairway.api.errors import ApiError, Expired, Forbidden, NotFound
 from fairway.clock import Clock
 from fairway.store.interface import (
     EVERYTHING,
@@ -55,7 +55,9 @@ class Mirror:
         *,
         clock: Clock,
         selection: Selection = EVERYTHING,
+        may_be_missing: bool = False,
     ) -> None:
+        """With `may_be_missing`, a kind that the store does not serve or allow has no objects."""
         self.kind = kind
         self.followers: list[Follower] = []
         self.is_complete = asyncio.Event()  # the first list has been read
@@ -63,6 +65,7 @@ class Mirror:
         self._store = store
         self._clock = clock
         self._selection = selection
+        self._may_be_missing = may_be_missing
         self._objects: dict[Name, Stored] = {}
         self._versions: dict[Name, str] = {}
         self._version = ""
@@ -96,7 +99,11 @@ class Mirror:
                 self._version = ""
             except (ApiError, OSError) as fault:
                 has_failed = True
-                _log.warning("cannot follow %s, trying again: %s", self.kind.plural, fault)
+                is_missing = self._may_be_missing and isinstance(fault, NotFound | Forbidden)
+                if is_missing:
+                    self._give_up()
+                if not is_missing or not futile:
+                    _log.warning("cannot follow %s, trying again: %s", self.kind.plural, fault)
             if self._clock.monotonic() - began >= _SHORT_SECONDS:
                 futile = 0
             if (has_failed or futile) and not self._asked:  # a watch that ended is resumed at once
@@ -136,6 +143,17 @@ class Mirror:
                 read.set_result(None)
         for tell in self.listed:
             tell()
+
+    def _give_up(self) -> None:
+        """There are no objects, as far as can be known."""
+        for name in list(self._objects):
+            self._drop(name)
+        self._version = ""
+        self.is_complete.set()
+        asked, self._asked = self._asked, []
+        for read in asked:
+            if not read.done():
+                read.set_result(None)
 
     async def _watch(self) -> None:
         watch: Watch = await self._store.watch(

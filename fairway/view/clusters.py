@@ -13,12 +13,14 @@ from datetime import datetime
 
 import numpy as np
 
+from fairway.api.amounts import Quantity
 from fairway.api.cluster import Cluster, Profile, SimulatedPool, domains_of, pools_of, quotas_of
 from fairway.api.meta import Taint
 from fairway.api.pools import ElasticPool, PoolBelief, ProviderQuota
 from fairway.api.report import ClusterReport, PoolReport
 from fairway.api.taint_times import taints_of
 from fairway.core import model, nodes
+from fairway.view.devices import NO_CLASSES, Classes, with_shape
 from fairway.view.queues import request_of
 from fairway.view.reports import (
     HOSTNAME,
@@ -52,16 +54,17 @@ def read(
     reports: Sequence[ClusterReport],
     now: float,
     before: Reading | None = None,
+    classes: Classes = NO_CLASSES,
 ) -> Reading:
     """A cluster with its nodes and our pods on them.
 
     What has not changed since `before` is the same object: a report every few seconds does not
-    rebuild nodes, or what depends on them.
+    rebuild nodes, or what depends on them. `classes` are the device classes of the fleet.
     """
     spec = cluster.spec
     reports = newest(reports)
     away = avoided_nodes(cluster, now)
-    source = (spec.profile, spec.simulated.node_pools if spec.simulated else ())
+    source = (spec.profile, spec.simulated.node_pools if spec.simulated else (), classes)
     columns = [report.spec.nodes for report in reports]
     if (
         before is None
@@ -69,15 +72,15 @@ def read(
         or columns != [report.spec.nodes for report in before.reports]
     ):
         rows = Rows(columns)
-        table = _nodes(cluster, rows, away)
-        seen: SeenWorks = seen_of(reports, rows, spec.profile)
+        table = _nodes(cluster, rows, away, classes)
+        seen: SeenWorks = seen_of(reports, rows, spec.profile, classes)
     else:
         table, seen = before.cluster.nodes, before.seen
         if [report.spec.works for report in reports] != [
             report.spec.works for report in before.reports
         ]:
-            seen = seen_of(reports, Rows(columns), spec.profile)
-    made = _cluster(cluster, reports, table, now)
+            seen = seen_of(reports, Rows(columns), spec.profile, classes)
+    made = _cluster(cluster, reports, table, now, classes)
     if before is not None and _is_alike(before.cluster, made):
         made = before.cluster
     return Reading(
@@ -124,7 +127,11 @@ def _is_before(now: float, moment: datetime | None) -> bool:
 
 
 def _cluster(
-    cluster: Cluster, reports: Sequence[ClusterReport], table: nodes.Nodes, now: float
+    cluster: Cluster,
+    reports: Sequence[ClusterReport],
+    table: nodes.Nodes,
+    now: float,
+    classes: Classes,
 ) -> nodes.Cluster:
     spec = cluster.spec
     kinds = cluster.status.kinds or (spec.simulated.kinds if spec.simulated else ())
@@ -140,7 +147,7 @@ def _cluster(
         kinds=frozenset(kinds) if kinds else None,
         runs_pods_alone=spec.simulated is not None,
         levels=tuple((level.name, level.node_label) for level in spec.topology),
-        pools=_pools(cluster, reports, now),
+        pools=_pools(cluster, reports, now, classes),
         price_factor_nanos=spec.price_factor.nanos,
     )
 
@@ -169,11 +176,11 @@ def _closed_because(cluster: Cluster) -> str:
     return SHADOWED if spec.mode == "Shadow" else ""
 
 
-def _nodes(cluster: Cluster, rows: Rows, away: frozenset[str]) -> nodes.Nodes:
+def _nodes(cluster: Cluster, rows: Rows, away: frozenset[str], classes: Classes) -> nodes.Nodes:
     if rows.chunks:
-        return nodes_of(rows, cluster.spec.profile, away)
+        return nodes_of(rows, cluster.spec.profile, away, classes)
     if cluster.spec.simulated is not None:
-        return _from_pools(cluster.spec.simulated.node_pools, cluster.spec.profile)
+        return _from_pools(cluster.spec.simulated.node_pools, cluster.spec.profile, classes)
     return _table([], [], [], {}, [])
 
 
@@ -246,23 +253,29 @@ def _table(
     )
 
 
-def _from_pools(pools: Sequence[SimulatedPool], profile: Profile) -> nodes.Nodes:
+def _from_pools(pools: Sequence[SimulatedPool], profile: Profile, classes: Classes) -> nodes.Nodes:
     rows = _Gathered()
-    back = fleet_names(profile)
     for pool in pools:
-        shape = dict(request_of(pool.shape, up=False))
+        shape = _fleet_shape(pool.shape, profile, classes)
         for number in range(pool.count):
             domains = domains_of(pool, number)
             rows.add(
                 f"{pool.name}-{number:04d}",
                 ready=True,
                 labels=_rename({**pool.labels, **domains}, profile),
-                amounts={
-                    back.get(resource, resource): amount for resource, amount in shape.items()
-                },
+                amounts=shape,
                 taints=pool.taints,
             )
     return rows.table()
+
+
+def _fleet_shape(
+    shape: Mapping[str, Quantity], profile: Profile, classes: Classes
+) -> dict[str, int]:
+    """What a node of a pool has, by the fleet's names."""
+    back = fleet_names(profile)
+    own = request_of(shape, up=False)
+    return with_shape({back.get(resource, resource): amount for resource, amount in own}, classes)
 
 
 def _rename(labels: Mapping[str, str], profile: Profile) -> dict[str, str]:
@@ -271,7 +284,7 @@ def _rename(labels: Mapping[str, str], profile: Profile) -> dict[str, str]:
 
 
 def _pools(
-    cluster: Cluster, reports: Sequence[ClusterReport], now: float
+    cluster: Cluster, reports: Sequence[ClusterReport], now: float, classes: Classes
 ) -> tuple[model.Pool, ...]:
     """Its elastic pools, with how many nodes each has left."""
     seen = {pool.name: pool for report in reports for pool in report.spec.pools}
@@ -287,7 +300,8 @@ def _pools(
         awaits_stock = _awaits_stock(cluster, pool_report)
         left = max(0, min((_left(pool, pool_report), *by_quota.values())))
         left = 0 if awaits_stock else left
-        made = _pool(pool, cluster, pool_report, left=left, limited=tuple(by_quota))
+        shape = tuple(sorted(_fleet_shape(pool.shape, cluster.spec.profile, classes).items()))
+        made = _pool(pool, cluster, pool_report, shape=shape, left=left, limited=tuple(by_quota))
         made = replace(made, awaits_stock=awaits_stock) if awaits_stock else made
         result.append(_believe(made, beliefs.get(pool.name), now))
     return tuple(result)
@@ -337,15 +351,15 @@ def _pool(
     cluster: Cluster,
     seen: PoolReport | None,
     *,
+    shape: model.Request,
     left: int,
     limited: tuple[str, ...],
 ) -> model.Pool:
     back = fleet_names(cluster.spec.profile)
-    shape = request_of(pool.shape, up=False)
     price = seen.price_per_hour if seen and seen.price_per_hour else pool.price_per_hour
     return model.Pool(
         name=pool.name,
-        shape=tuple(sorted((back.get(resource, resource), amount) for resource, amount in shape)),
+        shape=shape,
         labels=tuple(sorted(_rename(pool.labels, cluster.spec.profile).items())),
         taints=pool.taints,
         left=left,

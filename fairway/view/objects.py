@@ -15,7 +15,7 @@ from fairway.api.fleet import BreakerStatus, Fleet, FleetSpec
 from fairway.api.governance import GOVERNANCE_GROUP, FleetPolicy
 from fairway.api.kindrule import KINDS_GROUP, KindRule
 from fairway.api.kinds import BY_NAME
-from fairway.api.meta import GROUP
+from fairway.api.meta import GROUP, JsonObject
 from fairway.api.names import FINISHED
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
@@ -23,12 +23,14 @@ from fairway.api.report import ClusterReport
 from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.core.snapshot import Facts, Settings
+from fairway.kinds.device_claims import ClaimName, is_claim
 from fairway.kinds.native import as_workload
 from fairway.kinds.plain import annotation
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kinds.volumes import BOUND_IN, CLAIM
 from fairway.view import clusters, policies, queues, workloads
+from fairway.view.devices import classes_of
 from fairway.view.fleet_policies import Governing, governing_of
 from fairway.view.seen_pods import as_running, bind, join_strays, unclaimed_pods, work_of
 from fairway.view.selectors import facts_of
@@ -36,6 +38,7 @@ from fairway.view.workloads import Defaults
 
 _GROUPS = (GROUP, KINDS_GROUP, GOVERNANCE_GROUP)
 _OTHERS = ("PriorityClass", "Namespace", CLAIM)  # of other groups
+_POD = "Pod"
 _NAMESPACED = ("Workload", "PlacementPolicy")
 
 
@@ -79,6 +82,8 @@ class Objects:
     workloads: dict[str, Workload] = field(default_factory=dict)
     priority_classes: dict[str, int] = field(default_factory=dict)
     volumes: dict[str, dict[str, str]] = field(default_factory=dict)  # of bound claims
+    claims: dict[str, dict[ClaimName, JsonObject]] = field(default_factory=dict)
+    # of devices, and their templates, by namespace
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)  # labels by name
     rules: dict[str, KindRule] = field(default_factory=dict)
     fleet_policies: dict[str, FleetPolicy] = field(default_factory=dict)
@@ -102,7 +107,7 @@ class Objects:
 
     def _is_put(self, plain: Mapping[str, Any]) -> bool:
         """Adds an object, unless it is of a kind that rules may describe."""
-        is_own = _group_of(plain) in _GROUPS or plain.get("kind") in _OTHERS
+        is_own = _group_of(plain) in _GROUPS or plain.get("kind") in _OTHERS or is_claim(plain)
         if is_own:
             self.put(plain)
         return is_own
@@ -127,6 +132,8 @@ class Objects:
             return Touched(kind=kind, key=name, before=known, after=labels)
         if (api_version, kind) == ("v1", CLAIM):
             return self._put_volume(plain, is_removed=False)
+        if is_claim(plain):
+            return self._put_claim(plain, is_removed=False)
         if api_version.partition("/")[0] in _GROUPS and kind in BY_NAME:
             return self._put(codec.decode(plain, BY_NAME[kind].struct))
         if annotation(dict(plain), FINISHED):
@@ -163,6 +170,24 @@ class Objects:
             del self.volumes[namespace]
         return Touched(kind=CLAIM, key=f"{namespace}/{name}", before=before, after=after)
 
+    def _put_claim(self, plain: Mapping[str, Any], *, is_removed: bool) -> Touched:
+        """Takes a claim of devices, or a template; claims that were made for a pod do not count."""
+        metadata = plain.get("metadata") or {}
+        namespace = str(metadata.get("namespace", "")) or "default"
+        name = (str(plain["kind"]), str(metadata.get("name", "")))
+        is_made = any(owner.get("kind") == _POD for owner in metadata.get("ownerReferences") or ())
+        after = None
+        if not is_removed and not is_made:
+            after = {key: plain[key] for key in ("apiVersion", "kind", "spec") if key in plain}
+        shelf = self.claims.setdefault(namespace, {})
+        before = shelf.pop(name, None)
+        if after is not None:
+            shelf[name] = after
+        if not shelf:
+            del self.claims[namespace]
+        key = f"{namespace}/{name[1]}"
+        return Touched(kind=name[0], key=key, before=before, after=after)
+
     def _put_rule(self, name: str, rule: KindRule | None) -> Touched:
         before = self.rules.pop(name, None)
         if rule is not None:
@@ -176,6 +201,8 @@ class Objects:
         plain = _plain(given)
         if (plain.get("apiVersion"), plain.get("kind")) == ("v1", CLAIM):
             return self._put_volume(plain, is_removed=True)
+        if is_claim(plain):
+            return self._put_claim(plain, is_removed=True)
         if _group_of(plain) not in _GROUPS:
             plain = as_workload(dict(plain), self.kinds) or plain
         kind = str(plain.get("kind", ""))
@@ -233,6 +260,7 @@ class Objects:
             keys=self.keys,
             namespaces=self.namespaces,
             fleet_policies=fleet_policies,
+            claims=self.claims,
         )
 
     def facts(self, now: float, assumed: Mapping[str, model.Workload] | None = None) -> Facts:
@@ -240,7 +268,12 @@ class Objects:
         selectable = {name: facts_of(cluster) for name, cluster in self.clusters.items()}
         defaults = self.defaults(governing_of(self.fleet_policies, selectable))
         readings = {
-            name: clusters.read(self.clusters[name], self.reports_of(name), now)
+            name: clusters.read(
+                self.clusters[name],
+                self.reports_of(name),
+                now,
+                classes=classes_of(defaults.fleet),
+            )
             for name in sorted(self.clusters)
         }
         result = {

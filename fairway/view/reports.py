@@ -18,6 +18,7 @@ from fairway.api.meta import Taint
 from fairway.api.report import AmountColumn, ClusterReport, NodeColumns, PodCounts
 from fairway.api.report_changes import apply_changes, fits
 from fairway.core import model, nodes
+from fairway.view.devices import Classes, with_columns, with_resources
 from fairway.view.queues import request_of
 
 T = TypeVar("T")
@@ -88,7 +89,9 @@ class Rows:
         return [flat[row] for row in self.order]
 
 
-def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.Nodes:
+def nodes_of(
+    rows: Rows, profile: Profile, avoided: Collection[str], classes: Classes
+) -> nodes.Nodes:
     """The nodes of a cluster, with the fleet's names of resources and labels."""
     chunks = rows.chunks
     unready = [set(chunk.unready) for chunk in chunks]
@@ -105,7 +108,7 @@ def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.No
     taint_sets, taint_set = _taints(rows)
     return nodes.Nodes(
         names=rows.names,
-        capacity=_capacity(rows, fleet_names(profile)),
+        capacity=_capacity(rows, fleet_names(profile), classes),
         ready=np.array(ready, dtype=np.bool_),
         labels=_labels(rows, label_names(profile)),
         taint_sets=taint_sets,
@@ -113,21 +116,24 @@ def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.No
     )
 
 
-def _capacity(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.Amounts]:
+def _capacity(rows: Rows, back: Mapping[str, str], classes: Classes) -> dict[str, nodes.Amounts]:
     """What our pods may use of each resource, in base units."""
     own = sorted({amount.resource for chunk in rows.chunks for amount in chunk.amounts})
     result: dict[str, nodes.Amounts] = {}
+    has: dict[str, nodes.Amounts] = {}
     for resource in own:
         name = back.get(resource, resource)
-        parts = []
+        parts, wholes = [], []
         for chunk in rows.chunks:
             column = next((amount for amount in chunk.amounts if amount.resource == resource), None)
-            parts.append(
-                np.full(len(chunk.names), nodes.UNLIMITED if name == model.PODS else 0, np.int64)
-                if column is None
-                else _left(column, model.unit_nanos(name))
-            )
+            unsaid = nodes.UNLIMITED if name == model.PODS else 0
+            none = np.full(len(chunk.names), unsaid, np.int64)
+            parts.append(none if column is None else _left(column, model.unit_nanos(name)))
+            wholes.append(none if column is None else np.array(column.allocatable, np.int64))
         result[name] = np.concatenate(parts)[rows.order]
+        if name in classes.values():
+            has[name] = np.concatenate(wholes)[rows.order]
+    result = with_columns(result, has, classes)
     return {name: result[name] for name in sorted(result)}
 
 
@@ -191,7 +197,7 @@ def _taints(
 
 
 def seen_of(
-    reports: Sequence[ClusterReport], rows: Rows, profile: Profile
+    reports: Sequence[ClusterReport], rows: Rows, profile: Profile, classes: Classes
 ) -> dict[str, tuple[SeenPods, ...]]:
     """Our pods in a cluster, by work; parts of one pod set in several chunks are merged."""
     back = fleet_names(profile)
@@ -202,8 +208,8 @@ def seen_of(
         for work in report.spec.works:
             key = (work.work, work.pod_set, work.attempt)
             if key not in requests or work.requests:
-                own = request_of(work.requests)
-                requests[key] = tuple(sorted((back.get(name, name), some) for name, some in own))
+                own = {back.get(name, name): some for name, some in work.requests.items()}
+                requests[key] = request_of(with_resources(own, classes))
             _count(bound.setdefault(key, {}), work.bound, positions)
             _count(ending.setdefault(key, {}), work.terminating, positions)
     result: dict[str, list[SeenPods]] = {}

@@ -22,6 +22,7 @@ from fairway.core.plan import Plan
 from fairway.core.snapshot import Change, Facts, Snapshot, is_same_quota
 from fairway.core.transitions import apply_plan
 from fairway.view import clusters, policies, queues, workloads
+from fairway.view.devices import classes_of
 from fairway.view.fleet_policies import Governing, governing_of
 from fairway.view.objects import Given, Objects, Touched, settings_of
 from fairway.view.reports import SeenWorks
@@ -190,7 +191,9 @@ class View:
         match touched.kind:
             case "PriorityClass" if before != after:
                 self._sources.classes.add(touched.key)
-            case "PersistentVolumeClaim" if before != after:
+            case "PersistentVolumeClaim" | "ResourceClaim" | "ResourceClaimTemplate" if (
+                before != after
+            ):
                 self._sources.namespaces.add(touched.key.partition("/")[0])
             case "Namespace" if before != after:
                 self._sources.namespaces.add(touched.key)
@@ -223,13 +226,17 @@ class View:
             before.system_namespace,
             before.ignored_resource_prefixes,
             before.resources,
+            before.device_classes,
         ) != (
             after.defaults,
             after.system_namespace,
             after.ignored_resource_prefixes,
             after.resources,
+            after.device_classes,
         ):
             self._stale_workloads.update(self._objects.workloads)
+        if before.device_classes != after.device_classes:
+            self._stale_clusters.update(self._objects.clusters)
         settings = settings_of(self._objects.fleet)
         if settings != self._settings:
             self._settings = settings
@@ -309,12 +316,14 @@ class View:
             != (clusters.avoided_nodes(cluster, now), clusters.doubts(cluster, now))
         }
         unbound: set[str] = set()
+        classes = classes_of(objects.defaults().fleet)
         for name in sorted(self._stale_clusters | timed):
             cluster = objects.clusters.get(name)
             before = self._readings.pop(name, None)
             selectable = self._selectable.pop(name, None)
             if cluster is not None:
-                reading = clusters.read(cluster, objects.reports_of(name), now, before)
+                reports = objects.reports_of(name)
+                reading = clusters.read(cluster, reports, now, before, classes)
                 self._readings[name] = reading
                 self._selectable[name] = facts_of(cluster)
             after = self._readings.get(name)

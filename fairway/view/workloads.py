@@ -9,7 +9,7 @@ from datetime import datetime
 from fairway.api.claim import Claim, PastAttempt, PlacedPodSet, Placement, WorkloadMention
 from fairway.api.fleet import FleetSpec
 from fairway.api.names import OVER
-from fairway.api.podset import Alternative, PodSet
+from fairway.api.podset import PodSet
 from fairway.api.queue import Queue
 from fairway.api.reasons import Code
 from fairway.api.submission import CREATED_BY, SUBMITTED_BY, Submission, refusing_queue
@@ -17,12 +17,15 @@ from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.core.seats import are_alike
 from fairway.kinds import growth, ranges
+from fairway.kinds.device_claims import Claims
 from fairway.kinds.disruption import budget_of
 from fairway.kinds.native import DEFAULT_QUEUE, derived_pod_sets
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.volumes import pinned_to
 from fairway.view.charges import counts_as
+from fairway.view.devices import classes_of, completed, counted_devices, taken_beside
 from fairway.view.fleet_policies import Governing, broken_rules, capped, limited, that_apply
+from fairway.view.forms import Forms, forms_of
 from fairway.view.queues import line_of, named_line_of, request_of
 
 
@@ -40,6 +43,7 @@ class Defaults:
     keys: Mapping[str, str] = field(default_factory=dict)  # of workloads, by UID
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # labels by name
     fleet_policies: tuple[Governing, ...] = ()
+    claims: Mapping[str, Claims] = field(default_factory=dict)  # of devices, by namespace
 
 
 def key_of(workload: Workload) -> str:
@@ -81,14 +85,14 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
     priority = _priority(workload, queue, defaults)
     labels = defaults.namespaces.get(namespace, {})
     governing = that_apply(defaults.fleet_policies, namespace, labels)
-    given = _given(workload, defaults)
+    forms = _forms(workload, defaults)
     return model.Workload(
         key=key_of(workload),
         queue=queue,
         priority=capped(priority, governing),
         queued_at=_queued_at(workload),
         mode=spec.mode,
-        forms=forms_of(workload, defaults.fleet, defaults.kinds),
+        forms=forms.forms,
         policy=_policy(workload, queue, defaults),
         clusters_max=spec.gang.clusters_max if spec.gang else 1,
         domain=spec.gang.domain if spec.gang else "",
@@ -106,6 +110,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         refused_by=_refused_by(workload, queue, defaults),
         fleet_policies=tuple(item.policy for item in governing),
         violations=tuple(broken_rules(governing, spec, priority)),
+        uncounted=forms.uncounted,
         preemptible=spec.preemptible,
         is_held=spec.hold != "None" or is_unwanted(workload),
         not_before=_seconds(status.requeue.not_before) if status.requeue else 0.0,
@@ -122,11 +127,11 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         was_preempted=any(attempt.preempted_by for attempt in status.history[-1:]),
         checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
         saves_when_asked=bool(spec.checkpoint and spec.checkpoint.signal),
-        held=_hold(status.claim, workload, given, defaults)
+        held=_hold(status.claim, workload, forms.given, defaults)
         if status.claim and not is_over(workload)
         else None,
         releasing=tuple(
-            _leaving_part(placement, status.claim, given, defaults.fleet)
+            _leaving_part(placement, status.claim, forms.given, defaults.fleet)
             for placement in status.releasing
         ),
         rebalance_at=_seconds(spec.rebalance_at),
@@ -142,11 +147,11 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
     )
 
 
-def _given(workload: Workload, defaults: Defaults) -> dict[str, PodSet]:
-    """The pod sets of a workload that holds something, by name."""
-    if workload.status.claim is None and not workload.status.releasing:
-        return {}
-    return {pod_set.name: pod_set for pod_set in pod_sets_of(workload, defaults.kinds)}
+def _forms(workload: Workload, defaults: Defaults) -> Forms:
+    pod_sets = pod_sets_of(workload, defaults.kinds)
+    claims = defaults.claims.get(workload.metadata.namespace, {})
+    counted = counted_devices(workload, pod_sets, claims, defaults.kinds)
+    return forms_of(workload, pod_sets, defaults.fleet, counted)
 
 
 def _inherited(field: str, queue: str, defaults: Defaults) -> int | None:
@@ -293,95 +298,6 @@ def _unavailable_max(workload: Workload) -> int:
     return 1 if budget is None else budget
 
 
-def forms_of(workload: Workload, fleet: FleetSpec, kinds: Kinds) -> tuple[model.Form, ...]:
-    """Its first form and its alternatives; hold-out times add up."""
-    given = pod_sets_of(workload, kinds)
-    first = model.Form(
-        flavors=workload.spec.flavors,
-        pod_sets=tuple(_pod_set(pod_set, fleet) for pod_set in given),
-    )
-    forms = [first]
-    waited = 0
-    for alternative in workload.spec.alternatives:
-        waited += alternative.after_seconds
-        forms.append(_alternative(alternative, given, waited, fleet))
-    return tuple(forms)
-
-
-def _pod_set(pod_set: PodSet, fleet: FleetSpec) -> model.PodSet:
-    topology = pod_set.topology
-    least = pod_set.count if pod_set.least_count is None else pod_set.least_count
-    return model.PodSet(
-        name=pod_set.name,
-        shape=_shape(pod_set, fleet),
-        count=pod_set.count,
-        least=least,
-        topology=model.Topology(
-            required=topology.required,
-            preferred=topology.preferred,
-            slice_level=topology.slice_level,
-            slice_size=topology.slice_size or 1,
-        )
-        if topology
-        else model.Topology(),
-        member_size=pod_set.member_size or 0,
-        group=pod_set.group,
-    )
-
-
-def _shape(pod_set: PodSet, fleet: FleetSpec) -> model.Shape:
-    requests = request_of(pod_set.requests)
-    return model.Shape(
-        requests=requests,
-        counts_as=counts_as(requests, fleet),
-        node_selector=tuple(sorted(pod_set.node_selector.items())),
-        node_affinity=pod_set.node_affinity,
-        tolerations=pod_set.tolerations,
-    )
-
-
-def _alternative(
-    alternative: Alternative, given: tuple[PodSet, ...], waited: int, fleet: FleetSpec
-) -> model.Form:
-    changes = {pod_set.name: pod_set for pod_set in alternative.pod_sets}
-    pod_sets = []
-    for pod_set in given:
-        changed = _pod_set(pod_set, fleet)
-        change = changes.get(pod_set.name)
-        if change is not None:
-            count = changed.count if change.count is None else change.count
-            least = min(changed.least, count) if change.count is None else count
-            requests = dict(changed.shape.requests)
-            requests.update(request_of(change.requests))
-            for resource, amount in change.requests.items():
-                if not amount:
-                    requests.pop(resource, None)
-            changed_requests = tuple(sorted(requests.items()))
-            shape = model.Shape(
-                requests=changed_requests,
-                counts_as=counts_as(changed_requests, fleet),
-                node_selector=changed.shape.node_selector,
-                node_affinity=changed.shape.node_affinity,
-                tolerations=changed.shape.tolerations,
-            )
-            changed = model.PodSet(
-                name=changed.name,
-                shape=shape,
-                count=count,
-                least=least if change.least_count is None else change.least_count,
-                topology=changed.topology,
-                member_size=changed.member_size,
-                group=changed.group,
-            )
-        pod_sets.append(changed)
-    return model.Form(
-        name=alternative.name,
-        after_seconds=waited,
-        flavors=alternative.flavors,
-        pod_sets=tuple(pod_sets),
-    )
-
-
 def waits_by_uid(workload: Workload) -> bool:
     """Whether it waits for victims that its claim knows by UID alone."""
     claim = workload.status.claim
@@ -455,7 +371,9 @@ def _place(placement: Placement, given: Mapping[str, PodSet], fleet: FleetSpec) 
 
 
 def _placed_pods(pods: PlacedPodSet, given: PodSet | None, fleet: FleetSpec) -> model.PlacedPods:
-    requests = request_of(pods.requests or (given.requests if given else {}))
+    given_requests = request_of(given.requests) if given else ()
+    classes = classes_of(fleet)
+    requests = completed(request_of(pods.requests), given_requests, classes)
     charges = counts_as(requests, fleet)
     return model.PlacedPods(
         name=pods.name,
@@ -463,6 +381,7 @@ def _placed_pods(pods: PlacedPodSet, given: PodSet | None, fleet: FleetSpec) -> 
         finished=pods.finished,
         shape=model.Shape(
             requests=requests,
+            beside=taken_beside(requests, classes),
             counts_as=charges,
             node_selector=tuple(sorted(given.node_selector.items())) if given else (),
             node_affinity=given.node_affinity if given else (),

@@ -98,6 +98,10 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
         made("Fleet", {"health": {"unreadySeconds": 400, "lostSeconds": 300}}, "fleet"),
         "spec.health.unreadySeconds: Invalid value: a cluster is unready before it is lost",
     ),
+    "devices that count as memory": (
+        made("Fleet", {"deviceClasses": [{"name": "a", "resource": "memory"}]}, "fleet"),
+        "spec.deviceClasses[0].resource: Invalid value: devices are no cpu",
+    ),
     "a cluster without a driver": (made("Cluster", {}), "exactly one driver"),
     "a cluster with two drivers": (
         made("Cluster", {"local": {}, "simulated": {}}), "exactly one driver"),

@@ -58,6 +58,8 @@ DISCOVERED = {
     "SubjectAccessReview": ("authorization.k8s.io/v1", "subjectaccessreviews", "", False, ""),
     "Job": ("batch/v1", "jobs", "", True, "all"),
     "HorizontalPodAutoscaler": ("autoscaling/v2", "horizontalpodautoscalers", "hpa", True, "all"),
+    "ResourceClaim": ("resource.k8s.io/v1", "resourceclaims", "", True, ""),
+    "ResourceClaimTemplate": ("resource.k8s.io/v1", "resourceclaimtemplates", "", True, ""),
     "Lease": ("coordination.k8s.io/v1", "leases", "", True, ""),
     "ClusterRoleBinding": ("rbac.authorization.k8s.io/v1", "clusterrolebindings", "", False, ""),
     "ClusterRole": ("rbac.authorization.k8s.io/v1", "clusterroles", "", False, ""),

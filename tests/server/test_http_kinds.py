@@ -40,7 +40,7 @@ BUILT_IN = {
     *("Namespace", "Pod", "Job", "Deployment", "StatefulSet", "Service", "ServiceAccount"),
     *("PersistentVolumeClaim", "Secret", "ConfigMap", "Event", "Lease", "PriorityClass"),
     *("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "CustomResourceDefinition"),
-    "HorizontalPodAutoscaler",
+    *("HorizontalPodAutoscaler", "ResourceClaim", "ResourceClaimTemplate"),
 }
 OURS = {
     *("Fleet", "Cluster", "ClusterReport", "Flavor", "Queue", "Workload", "PlacementPolicy"),

@@ -78,6 +78,7 @@ def test_the_index_names_every_group_and_version() -> None:
         "apis/coordination.k8s.io/v1",
         "apis/example.com/v1alpha1",
         "apis/rbac.authorization.k8s.io/v1",
+        "apis/resource.k8s.io/v1",
         "apis/scheduling.k8s.io/v1",
     ]
     for path, entry in index["paths"].items():

@@ -34,6 +34,7 @@ CLUSTERS = ("east", "north", "west")
 BUSY = ("east", "east", "east", "north", "west")  # how often something happens in each
 WORKLOADS = ("a", "b", "c", "d", "e", "f")
 RACKS = ("r0", "r1")
+DEVICES = "deviceclass.resource.kubernetes.io/gpu"
 CREATED = timestamp(NOW - 1000)
 
 
@@ -88,7 +89,7 @@ class Story:
             + [self.report] * 5
             + [self.bind] * 3
             + [self.leave] * 2
-            + [self.end, self.change_cluster, self.change_rules]
+            + [self.end, self.change_cluster, self.change_rules, self.change_claims]
             + [self.pass_time] * 2
         )
         what()
@@ -177,6 +178,9 @@ class Story:
         if dice.random() < 0.2:
             spec["priorityClass"] = "urgent"
         if dice.random() < 0.3:
+            names = [each["name"] for each in sets]
+            spec["template"] = {"manifests": [self.a_manifest(names, dice.choice(["one", "two"]))]}
+        if dice.random() < 0.3:
             spec["runSeconds"] = {"estimate": 60, "limit": dice.choice([90, 600])}
         plain: Plain = {
             "apiVersion": "fairway.dev/v1alpha1",
@@ -193,6 +197,14 @@ class Story:
             held = {"cluster": dice.choice(CLUSTERS), "flavors": ["h100"], "heldSince": CREATED}
             plain["status"] = {"reservation": held}
         return plain
+
+    def a_manifest(self, pod_sets: list[str], claim: str) -> Plain:
+        """A JobSet whose pods ask for devices."""
+        asked = [{"name": "devices", "resourceClaimTemplateName": claim}]
+        pods = {"spec": {"containers": [{"name": "main"}], "resourceClaims": asked}}
+        jobs = [{"name": name, "template": {"spec": {"template": pods}}} for name in pod_sets]
+        return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+                "metadata": {"name": "set"}, "spec": {"replicatedJobs": jobs}}  # fmt: skip
 
     def a_placement(self, plain: Plain, where: str) -> Plain:
         dice = self.dice
@@ -349,7 +361,8 @@ class Story:
             ],
             "amounts": [
                 {"resource": "cpu", "unit": "1", "allocatable": column([64])},
-                {"resource": GPU, "unit": "1", "allocatable": column([2, 4, 4])},
+                {"resource": GPU, "unit": "1", "allocatable": column([0, 2, 4, 4])},
+                {"resource": DEVICES, "unit": "1", "allocatable": column([0, 2, 4])},
             ],
         }
 
@@ -385,7 +398,10 @@ class Story:
             case 3:
                 self.remove("Queue", dice.choice(["all", "left", "right"]))
             case 4:
-                self.put(fleet(paused=dice.random() < 0.2, defaults={"queue": "left"}))
+                counted = [{"name": "gpu", "resource": dice.choice([GPU, "example.com/other"])}]
+                classes = dice.choice([[], counted, counted])
+                paused, defaults = dice.random() < 0.2, {"queue": "left"}
+                self.put(fleet(paused=paused, defaults=defaults, deviceClasses=classes))
             case 5:
                 self.put(flavor("a10", nodeLabels={"accelerator": dice.choice(["a10", "h100"])}))
             case 6:
@@ -413,6 +429,18 @@ class Story:
                 self.remove("FleetPolicy", "rules")
             case _:
                 self.remove("PlacementPolicy", "near")
+
+    def change_claims(self) -> None:
+        """What pods that ask for devices get."""
+        dice, name = self.dice, self.dice.choice(["one", "two"])
+        if dice.random() < 0.4:
+            self.remove("ResourceClaimTemplate", name)
+            return
+        exactly = {"deviceClassName": "gpu", "count": dice.choice([1, 1, 2])}
+        spec = {"devices": {"requests": [{"name": "all", "exactly": exactly}]}}
+        named = {"name": name, "namespace": "team"}
+        self.put({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+                  "metadata": named, "spec": {"spec": spec}})  # fmt: skip
 
     def pass_time(self) -> None:
         self.now += self.dice.choice([1.0, 10.0, 60.0])

@@ -61,6 +61,8 @@ FED = (
     keys.FLEET_POLICIES,
     keys.KIND_RULES,
     keys.VOLUME_CLAIMS,
+    keys.DEVICE_CLAIMS,
+    keys.DEVICE_CLAIM_TEMPLATES,
     keys.FLAVORS,
     keys.QUEUES,
     keys.POLICIES,

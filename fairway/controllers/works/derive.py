@@ -115,7 +115,7 @@ def derive(known: Known) -> Derived:
         names = {placement.cluster for placement in claim.placements}
         placed = [cluster for name, cluster in known.clusters.items() if name in names]
         faults, refused_in = refused_there(
-            workload, manifests, known.objects, placed, known.kinds.of
+            workload, manifests, known.objects, placed, known.works, kinds=known.kinds
         )
     writes: list[WorkWrite] = []
     withheld: list[str] = []

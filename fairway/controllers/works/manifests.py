@@ -20,6 +20,16 @@ from fairway.api.work import FeedbackPath, FeedbackRule, Manifest, WorkPodSet
 from fairway.api.workload import Workload
 from fairway.controllers.works import generated
 from fairway.kinds import decision, profile, tasks
+from fairway.kinds.device_claims import (
+    NO_DEVICES,
+    Counted,
+    Way,
+    chosen_way,
+    claims_among,
+    count_devices,
+    pin_claims,
+    rename_claims,
+)
 from fairway.kinds.native import clean_manifest
 from fairway.kinds.plain import text, with_value, without
 from fairway.kinds.registry import KnownKinds
@@ -62,16 +72,37 @@ def manifests_of(
             for manifest in generated.manifests(workload, placement)
             for made in _running(workload, placement, work, manifest, around)
         ]
-    made = [_dependency(object_, namespace) for object_ in around.objects]
+    way = _way(workload, around)
+    needed, renamed = pin_claims(around.objects, way)
+    others, renamed_others = pin_claims(others, way)
+    renamed.update(renamed_others)
     own = around.cluster.spec.profile
+    made = [_dependency(profile.apply_profile(None, object_, own), namespace) for object_ in needed]
     for entry in others:
         made.append(Manifest(object=profile.apply_profile(around.kinds.of(entry), entry, own)))
     # Feedback costs a write of the work's status whenever it changes.
     feedback = (_WELL_KNOWN, _STATUS) if workload.spec.source else ()
     for entry in running:
-        fitted = profile.apply_profile(around.kinds.of(entry), entry, own)
+        kind = around.kinds.of(entry)
+        fitted = profile.apply_profile(kind, rename_claims(kind, entry, renamed), own)
         made.append(Manifest(object=fitted, feedback=feedback))
     return tuple(made)
+
+
+def _way(workload: Workload, around: Surroundings) -> Way:
+    """The chosen alternatives of the devices that its pods ask for."""
+    counted = devices_at(workload, around.objects, around.kinds)
+    form = workload.status.claim.alternative if workload.status.claim else ""
+    return chosen_way(counted, form)
+
+
+def devices_at(workload: Workload, objects: Sequence[JsonObject], kinds: KnownKinds) -> Counted:
+    """The devices that the pods of a workload ask for, with these objects of its namespace."""
+    if workload.spec.template is None:
+        return NO_DEVICES
+    manifests = workload.spec.template.manifests
+    claims = claims_among((*objects, *manifests))
+    return count_devices(manifests[0], kinds.of(manifests[0]), claims)
 
 
 def _at_home(manifest: JsonObject, workload: Workload, namespace: str) -> JsonObject:

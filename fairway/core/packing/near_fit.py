@@ -35,7 +35,7 @@ def offers(cluster: Cluster, shape: Shape, flavors: Sequence[Flavor]) -> bool:
     mask = np.ones(len(cluster.nodes), dtype=np.bool_)
     for flavor in flavors:
         mask &= cluster.flavor_nodes(flavor)
-    for resource in (resource for resource, _ in shape.requests if is_accelerator(resource)):
+    for resource in (resource for resource, _ in shape.needs if is_accelerator(resource)):
         capacity = cluster.nodes.capacity.get(resource)
         mask &= False if capacity is None else capacity > 0
     return bool(mask.any()) or any(

@@ -48,6 +48,16 @@ DESCRIPTIONS: dict[str, tuple[str, str, str]] = {
         "Which service, within which limits, by which metrics, and how fast.",
         "The number of replicas now and wanted, the metrics last read, and what limits them.",
     ),
+    "ResourceClaim": (
+        "Devices that pods ask for together.",
+        "Which devices, by class, how many, and how they are to be configured.",
+        "The devices that were allocated, and the pods they are reserved for.",
+    ),
+    "ResourceClaimTemplate": (
+        "What each pod that names it asks for in a claim of its own.",
+        "The claim to be made for each pod.",
+        "",
+    ),
     "Lease": ("Who holds a role, and until when.", "The holder and the time it is given.", ""),
     "PriorityClass": ("A name for a pod priority.", "", ""),
     "Role": ("Rights within one namespace.", "", ""),

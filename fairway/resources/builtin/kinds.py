@@ -15,6 +15,7 @@ from fairway.resources.builtin import (
     checks,
     defaults,
     definition_checks,
+    device_claims,
     pod_checks,
     pod_defaults,
     workload_checks,
@@ -24,6 +25,7 @@ from fairway.resources.builtin.tables import TABLES
 from fairway.resources.resource import Check, Prepare, Resource, ScalePaths
 
 _CORE = "io.k8s.api.core.v1"
+_DEVICES = "io.k8s.api.resource.v1"
 _RBAC = "io.k8s.api.rbac.v1"
 _AUTHORIZATION = "io.k8s.api.authorization.v1"
 _AUTHENTICATION = "io.k8s.api.authentication.v1"
@@ -182,6 +184,21 @@ STORED: tuple[Kind, ...] = (
         group="coordination.k8s.io",
         check=checks.lease,
         allows_blind_update=False,
+    ),
+    Kind(
+        kind="ResourceClaim",
+        package=_DEVICES,
+        group="resource.k8s.io",
+        has_status=True,
+        prepare=device_claims.claim,
+        check=device_claims.claim_faults,
+    ),
+    Kind(
+        kind="ResourceClaimTemplate",
+        package=_DEVICES,
+        group="resource.k8s.io",
+        prepare=device_claims.template,
+        check=device_claims.template_faults,
     ),
     Kind(
         kind="PriorityClass",

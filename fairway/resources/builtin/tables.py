@@ -237,6 +237,22 @@ def _autoscaler(obj: JsonObject, now: float) -> list[Any]:
     ]
 
 
+def _device_claim(obj: JsonObject, now: float) -> list[Any]:
+    is_deleted = bool(text(obj, "metadata", "deletionTimestamp"))
+    is_allocated = "allocation" in read(obj, "status")
+    states = ["deleted"] if is_deleted else [] if is_allocated else ["pending"]
+    if is_allocated:
+        states += [
+            "allocated",
+            *(["reserved"] if members(read(obj, "status"), "reservedFor") else []),
+        ]
+    return [_name(obj), ",".join(states), _age(obj, now)]
+
+
+def _device_claim_template(obj: JsonObject, now: float) -> list[Any]:
+    return [_name(obj), _age(obj, now)]
+
+
 def _lease(obj: JsonObject, now: float) -> list[Any]:
     return [_name(obj), text(obj, "spec", "holderIdentity"), _age(obj, now)]
 
@@ -308,6 +324,8 @@ TABLES: dict[str, tuple[tuple[Column, ...], Cells]] = {
         _columns("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"),
         _autoscaler,
     ),
+    "ResourceClaim": (_columns("Name", "State", "Age"), _device_claim),
+    "ResourceClaimTemplate": (_columns("Name", "Age"), _device_claim_template),
     "Lease": (_columns("Name", "Holder", "Age"), _lease),
     "PriorityClass": (
         (

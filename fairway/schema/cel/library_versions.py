@@ -29,7 +29,8 @@ def _nanos(value: Opaque) -> int:
     return int(open_value(value, "quantity"))
 
 
-def _quantity(text: str) -> Opaque:
+def quantity_value(text: str) -> Opaque:
+    """A quantity, as expressions see it."""
     return _quantity_of(Quantity.of(text).nanos)
 
 
@@ -68,7 +69,8 @@ def _operand(value: Any) -> int:
     raise ValueError("no such overload")
 
 
-def _semver(text: str, normalize: bool = False) -> Opaque:
+def version_value(text: str, normalize: bool = False) -> Opaque:
+    """A semantic version, as expressions see it."""
     wanted = _normalize(text) if normalize else text
     if len(wanted) > _TEXT_LENGTH_MOST or not _SEMVER.fullmatch(wanted):
         raise ValueError(f"{text[:40]!r} is not a semantic version such as 1.2.3")
@@ -89,7 +91,7 @@ def _normalize(text: str) -> str:
 
 def _is_semver(text: str, normalize: bool = False) -> bool:
     try:
-        _semver(text, normalize)
+        version_value(text, normalize)
     except ValueError:
         return False
     return True
@@ -122,7 +124,7 @@ def _compare(left: Opaque, right: Opaque) -> int:
 
 
 FUNCTIONS: tuple[Declared, ...] = (
-    function("quantity", ("string",), "map", _quantity),
+    function("quantity", ("string",), "map", quantity_value),
     function("isQuantity", ("string",), "bool", _is_quantity),
     method("isInteger", ("map",), "bool", _is_integer),
     method("asInteger", ("map",), "int", _as_integer),
@@ -130,8 +132,8 @@ FUNCTIONS: tuple[Declared, ...] = (
     method("sign", ("map",), "int", lambda item: (_nanos(item) > 0) - (_nanos(item) < 0)),
     method("add", ("map", "dyn"), "map", lambda a, b: _quantity_of(_nanos(a) + _operand(b))),
     method("sub", ("map", "dyn"), "map", lambda a, b: _quantity_of(_nanos(a) - _operand(b))),
-    function("semver", ("string",), "map", _semver),
-    function("semver", ("string", "bool"), "map", _semver),
+    function("semver", ("string",), "map", version_value),
+    function("semver", ("string", "bool"), "map", version_value),
     function("isSemver", ("string",), "bool", _is_semver),
     function("isSemver", ("string", "bool"), "bool", _is_semver),
     method("major", ("map",), "int", lambda item: _numbers(item)[0]),

@@ -35,6 +35,8 @@ FLEET_VIEWER = "fairway-fleet-viewer"
 BASIC_USER = "fairway-basic-user"
 _API_VERSION = f"{GROUP}/v1"
 _HORIZONTAL = "horizontalpodautoscalers"
+_DEVICES = "resource.k8s.io"
+_CLAIMS = ("resourceclaims", "resourceclaimtemplates")
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _FAIRWAY = "fairway.dev"
@@ -158,6 +160,7 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, ("apps",), apps),
         _rule(_READ, ("autoscaling",), (_HORIZONTAL, f"{_HORIZONTAL}/status")),
         _rule(_READ, ("batch",), ("jobs", "jobs/status")),
+        _rule(_READ, (_DEVICES,), (*_CLAIMS, "resourceclaims/status")),
         _rule(_READ, (_FAIRWAY,), ours),
         _rule(_READ, (SERVING_GROUP,), (*serving, "revisions")),
         _rule(_READ, (_FAIRWAY,), platform),
@@ -191,6 +194,7 @@ def _edit_rules() -> list[JsonObject]:
         _rule(_WRITE, ("apps",), apps),
         _rule(_WRITE, ("autoscaling",), (_HORIZONTAL,)),
         _rule(_WRITE, ("batch",), ("jobs",)),
+        _rule(_WRITE, (_DEVICES,), _CLAIMS),
         _rule((*_READ, *_WRITE), ("coordination.k8s.io",), ("leases",)),
         _rule(_WRITE, (_FAIRWAY,), _TENANT_KINDS),
         _rule(_WRITE, (SERVING_GROUP,), _SERVING_KINDS),

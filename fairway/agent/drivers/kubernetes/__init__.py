@@ -5,6 +5,7 @@
     nodes, pods            what is kept of a node and of a pod
     accelerators           the accelerator model of a node, by the usual labels
     devices                devices that drivers publish in resource slices
+    device_classes         which devices a device class selects
     elastic_pools          elastic pools: those listed, and those of the cluster's autoscalers
     nodepools              node pools of a cluster's own autoscaler, as elastic pools
     provisioning_requests  nodes by ProvisioningRequest, before there are pods

@@ -53,6 +53,7 @@ _DISCOVERY_SECONDS = 60.0
 _WORKS_AT_A_TIME = 8
 _AGAIN_SECONDS = 2.0  # until a background step that failed is retried
 _MODELS_MOST = 16
+_CLAIM_MOST = 1024
 _KUEUE = "kueue.x-k8s.io"
 
 
@@ -259,6 +260,8 @@ class Opened:
             if (has := accelerators_of(node.labels, node.allocatable)) is not None and has.model
         }
         models |= self.picture.devices.models()
+        if uncounted := "; ".join(self.picture.devices.faults()):
+            labels["fairway.dev/uncounted-devices"] = uncounted[:_CLAIM_MOST]
         if models:
             labels["fairway.dev/accelerators"] = ",".join(sorted(models)[:_MODELS_MOST])
         if _KUEUE in self._groups:

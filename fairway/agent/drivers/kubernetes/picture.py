@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from fairway.agent.drivers.interface import NodeSeen
 from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.device_classes import DeviceClass
 from fairway.agent.drivers.kubernetes.devices import Allocation, Devices, ObjectName, Slice
 from fairway.agent.drivers.kubernetes.keys import ObjectKey
 from fairway.agent.drivers.kubernetes.nodepools import INSTANCE_TYPE, Found, find_pools
@@ -52,6 +53,7 @@ class Picture:
         self._seen: dict[str, NodeSeen] = {}
         self._listed: tuple[NodeSeen, ...] = ()
         self.devices = Devices()
+        self._own_pods: dict[ObjectName, OwnPod] = {}  # of works
         self._node_pools: dict[tuple[ResourceKey, ObjectName], JsonObject] = {}
         self._found: tuple[frozenset[str], Found] | None = None
 
@@ -85,7 +87,10 @@ class Picture:
         return self._listed
 
     def _look(self, name: str, node: Node) -> NodeSeen:
-        has, used = self.devices.on(name)
+        has, used = self.devices.on(name, self._own_pods)
+        if has:  # a kubelet that offers a resource itself knows best
+            has = {key: nanos for key, nanos in has.items() if not node.allocatable.get(key)}
+            used = {key: used[key] for key in has}
         labels = self._found[1].labels_of(node) if self._found is not None else {}
         return NodeSeen(
             name=name,
@@ -98,6 +103,9 @@ class Picture:
 
     def take_slice(self, name: str, slice_: Slice | None) -> None:
         self._take_devices(self.devices.take_slice(name, slice_))
+
+    def take_device_class(self, name: str, device_class: DeviceClass | None) -> None:
+        self._take_devices(self.devices.take_class(name, device_class))
 
     def take_claim(self, place: ObjectName, claim: Allocation | None) -> None:
         self._take_devices(self.devices.take_claim(place, claim))
@@ -146,6 +154,10 @@ class Picture:
                 self._changed()
 
     def _place(self, place: ObjectName, pod: OwnPod, *, is_there: bool) -> None:
+        self._own_pods.pop(place, None)
+        if is_there:
+            self._own_pods[place] = pod
+        self._take_devices(self.devices.nodes_of_pod(place))
         if is_there:
             self.pods.setdefault(pod.work, {})[place] = pod
             self._uids[pod.uid] = pod.work

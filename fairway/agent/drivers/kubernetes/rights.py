@@ -25,6 +25,7 @@ _SEEN = (
     ("autoscaling.x-k8s.io", "provisioningrequests"),
     ("cluster.x-k8s.io", "machinedeployments"),
     ("karpenter.sh", "nodepools"),
+    ("resource.k8s.io", "deviceclasses"),
     ("resource.k8s.io", "resourceclaims"),
     ("resource.k8s.io", "resourceslices"),
 )

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from fairway.agent.drivers.kubernetes import marks
+from fairway.agent.drivers.kubernetes.device_classes import read_class
 from fairway.agent.drivers.kubernetes.devices import kinds_of, read_allocation, read_slice
 from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of_kind
 from fairway.agent.drivers.kubernetes.nodes import ReadNode
@@ -127,14 +128,16 @@ class Following:
         await self._until(self._pods)
 
     def _follow_devices(self, version: str) -> None:
-        slices, claims = kinds_of(version)
+        slices, claims, classes = kinds_of(version)
         published = Informer(self._api, slices, read=read_slice, clock=self._clock)
         published.followers.append(
             lambda name, follower: self._picture.take_slice(name[1], follower)
         )
         claimed = Informer(self._api, claims, read=read_allocation, clock=self._clock)
         claimed.followers.append(self._picture.take_claim)
-        self._devices = (published, claimed)
+        sorts = Informer(self._api, classes, read=read_class, clock=self._clock)
+        sorts.followers.append(lambda name, read: self._picture.take_device_class(name[1], read))
+        self._devices = (published, claimed, sorts)
         self._tasks += [asyncio.ensure_future(device.run()) for device in self._devices]
 
     def follow_node_pools(self, kinds: list[ResourceKey]) -> None:

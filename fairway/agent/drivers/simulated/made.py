@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fairway.agent.drivers.interface import WorkSeen
 from fairway.agent.drivers.simulated.lives import LivePod
+from fairway.agent.drivers.simulated.objects import FindKind
 from fairway.api.meta import JsonObject
 from fairway.api.work import Work
+from fairway.kinds.device_claims import devices_of_work
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -40,3 +42,8 @@ class Made:
                 ready = spare.pop()
                 pod.swap_with(ready)
                 self.pods[pod.name], self.pods[ready.name] = pod, ready
+
+    def devices_of(self, pod_set: str, find_kind: FindKind) -> Mapping[str, int]:
+        """The devices that each pod of a set asks for, by class."""
+        manifests = [manifest.object for manifest in self.work.spec.manifests]
+        return devices_of_work(manifests, find_kind).get(pod_set, {})

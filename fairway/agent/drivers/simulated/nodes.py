@@ -17,6 +17,7 @@ from fairway.agent.drivers.interface import NodeSeen
 from fairway.api.amounts import NANO, Amounts, is_accelerator
 from fairway.api.meta import JsonObject, NodeRequirement, NodeTerm, Taint, Toleration
 from fairway.kinds import pods as pod_specs
+from fairway.kinds.device_claims import with_devices
 from fairway.kinds.plain import text, texts
 
 HOST_NAME = pod_specs.HOST_NAME_LABEL
@@ -62,9 +63,10 @@ class Node:
     row: int = field(default=-1, repr=False)
 
 
-def need_of(spec: JsonObject) -> Need:
-    """What a pod's spec requests; each pod also takes one of the node's `pods`."""
-    amounts = Amounts.of({**pod_specs.pod_requests(spec), "pods": 1})
+def need_of(spec: JsonObject, devices: Mapping[str, int]) -> Need:
+    """What a pod's spec requests, with its devices by class; each pod takes one of the `pods`."""
+    requests = with_devices(pod_specs.pod_requests(spec), devices)
+    amounts = Amounts.of({**requests, _PODS: 1})
     return Need(
         amounts=amounts,
         units=tuple(

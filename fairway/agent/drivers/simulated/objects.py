@@ -29,6 +29,7 @@ _BUILTIN_GROUPS = frozenset(
         "networking.k8s.io",
         "policy",
         "rbac.authorization.k8s.io",
+        "resource.k8s.io",
         "scheduling.k8s.io",
         "storage.k8s.io",
     }

@@ -320,7 +320,7 @@ class World:
             index=pod.index,
             attempt=made.work.spec.attempt,
             position=position,
-            need=need_of(pod.spec),
+            need=need_of(pod.spec, made.devices_of(pod.pod_set, self._find_kind)),
             made_from=digest_of(pod) if runs is None else "",
             revision=pod.labels.get(REVISION, ""),
             images=tuple(text(container, "image") for container in maps_at(pod.spec, "containers")),
