@@ -49,6 +49,14 @@ class ClusterGroup(Part, frozen=True, kw_only=True):
     replicas_max: Annotated[
         Count | None, doc("Maximum replicas of a Divided workload in this group; unset: no limit.")
     ] = None
+    copies: Annotated[
+        Count | None,
+        doc(
+            "With division Duplicated: number of clusters of this group that carry a copy; if one "
+            "fails, another cluster of the group takes over its copy; unset: all clusters.",
+            minimum=1,
+        ),
+    ] = None
 
 
 @rules(
@@ -202,6 +210,13 @@ class ReturnHome(Part, frozen=True, kw_only=True):
         "(has(self.groups) && self.groups.exists(g, g.name == s.group)))",
         "each step of the ladder names a group of this policy",
         ".ladder",
+    ),
+    Rule(
+        "!has(self.groups) || self.groups.all(g, !has(g.copies)) || (has(self.division) && "
+        "has(self.division.type) && self.division.type == 'Duplicated' && "
+        "(!has(self.spread) || size(self.spread) == 0))",
+        "copies of a group need division.type: Duplicated, and no spread",
+        ".groups",
     ),
     Rule(
         "!has(self.scores) || self.scores.all(s, !has(s.scorer) || s.scorer == '')",

@@ -420,6 +420,7 @@ class Group:
     name: str
     clusters: Clusters = None
     replicas_max: int | None = None
+    copies: int | None = None  # of a Duplicated service: clusters that carry one; None: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> 
                 name=group.name,
                 clusters=choose(group.selector, clusters),
                 replicas_max=group.replicas_max,
+                copies=group.copies,
             )
             for group in spec.groups
         ),

@@ -235,6 +235,13 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
     "copies that are counted by speed": (
         made("PlacementPolicy", {"division": {"type": "Duplicated", "countBy": "Speed"}}),
         "spec.division.countBy: Invalid value: replicas in each cluster are not counted by speed"),
+    "copies of a group whose replicas are divided": (
+        made("PlacementPolicy", {"groups": [{"name": "a", "copies": 1}]}),
+        "spec.groups: Invalid value: copies of a group need division.type: Duplicated"),
+    "copies of a group beside a rule of spread": (
+        made("PlacementPolicy", {"groups": [{"name": "a", "copies": 1}],
+                                 "division": {"type": "Duplicated"}, "spread": [{"by": "Zone"}]}),
+        "spec.groups: Invalid value: copies of a group need division.type: Duplicated"),
     "a weight beyond ten": (
         made("PlacementPolicy", {"scores": [{"builtIn": "Price", "weight": 11}]}),
         "spec.scores[0].weight: Invalid value: 11"),

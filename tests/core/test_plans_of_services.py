@@ -278,6 +278,120 @@ def test_scale_in_frees_bought_nodes_before_owned_ones(
     assert told(plan_of(*objects)) == want
 
 
+RECLAIM = {"preemption": {"reclaim": "Any"}}
+# Queue q owns everything, and another queue has borrowed what `full` says.
+TREE = [queue("root"), queue("q", 64, parent="root", **RECLAIM), queue("b", 0, parent="root")]
+TWO = {"by": "Cluster", "least": 2}
+EVEN = {"by": "Cluster", "skew": 1}
+
+
+def full(where: str, *names: str) -> list[dict[str, Any]]:
+    """Workloads of one GPU each that fill a cluster and may be reclaimed from."""
+    return [workload(name, "b", running=where) for name in names]
+
+
+SOUTH = cluster("south", 8)
+
+
+def copied(*groups: tuple[Sequence[str], int | None], **spec: Any) -> dict[str, Any]:
+    """Copies in groups of clusters, of which so many carry one."""
+    listed = [
+        {"name": f"g{at}", "selector": {"names": list(names)}}
+        | ({"copies": many} if many is not None else {})
+        for at, (names, many) in enumerate(groups)
+    ]
+    return policy("p", groups=listed, division={"type": "Duplicated"}, **spec)
+
+
+AVOIDS_EAST = {"requeue": {"avoid": ["east"], "avoidUntil": "2026-11-15T08:05:00Z"}}
+PAIRS = copied((["east", "north"], 1), (["south", "west"], 1))
+
+
+def after_east_failed(made: dict[str, Any]) -> dict[str, Any]:
+    return {**made, "status": {**made["status"], **AVOIDS_EAST}}
+
+
+FAILED_OVER = {
+    "one cluster of each group carries a copy": (
+        [queue("q", 64), EAST, NORTH, SOUTH, WEST, PAIRS, fresh(2)],
+        ["s starts in east:2@h100 + south:2@h100"],
+    ),
+    "without a number all clusters of a group do": (
+        [queue("q", 64), EAST, NORTH, SOUTH, WEST,
+         copied((["east", "north"], 1), (["south", "west"], None)), fresh(2)],
+        ["s starts in east:2@h100 + south:2@h100 + west:2@h100"],
+    ),
+    "two of three": (
+        [queue("q", 64), EAST, NORTH, WEST, copied((["east", "north", "west"], 2)), fresh(2)],
+        ["s starts in east:2@h100 + north:2@h100"],
+    ),
+    "the cluster with the most room carries it": (
+        [queue("q", 64), cluster("east", 1), NORTH, copied((["east", "north"], 1)), fresh(2)],
+        ["s starts in north:2@h100"],
+    ),
+    "what carries copies stays": (
+        [queue("q", 64), EAST, NORTH, SOUTH, WEST, PAIRS, service(2, {"north": 2, "west": 2})],
+        [],
+    ),
+    "another of its group takes over from a cluster that failed": (
+        [queue("q", 64), EAST, NORTH, SOUTH, WEST, PAIRS,
+         after_east_failed(service(2, {"south": 2}))],
+        ["s starts in north:2@h100 + south:2@h100"],
+    ),
+    "no cluster of another group does": (
+        [queue("q", 64), EAST, cluster("north", 8, hold="Hold"), SOUTH, WEST, PAIRS,
+         after_east_failed(service(2, {"south": 2}))],
+        ["s waits: Avoided, Closed, PartlyPlaced"],
+    ),
+    "victims make room for a copy that a group lacks": (
+        [*TREE, EAST, cluster("north", 1), SOUTH, WEST, PAIRS, *full("north", "n1"),
+         after_east_failed(service(1, {"south": 1}))],
+        ["n1 yields to s", "s starts in north:1@h100 + south:1@h100 after n1"],
+    ),
+    "new nodes do": (
+        [queue("q", 64), EAST, cluster("north", 1, pools=[pool("n", 8, stock=1)]), SOUTH, WEST, PAIRS,
+         workload("x", "q", running="north"), after_east_failed(service(2, {"south": 2}))],
+        ["s gets 1 of north/n", "s starts in north:2@h100 + south:2@h100"],
+    ),
+    "nobody yields to a further copy of a group without a number": (
+        [*TREE, EAST, cluster("north", 1), copied((["east", "north"], None)), *full("north", "n1"),
+         service(1, {"east": 1})],
+        [],
+    ),
+    "a closed cluster that has its copy still carries it": (
+        [queue("q", 64), CLOSED, NORTH, SOUTH, WEST, PAIRS, service(2, {"east": 2, "south": 2})],
+        [],
+    ),
+    "a lowered number is worked off": (
+        [queue("q", 64), EAST, NORTH, WEST, copied((["east", "north", "west"], 1)),
+         service(2, {"east": 2, "north": 2})],
+        ["s leaves 2 in north, is in east:2@h100"],
+    ),
+    "a cluster that cannot be used leaves first": (
+        [queue("q", 64), CLOSED, NORTH, WEST, copied((["east", "north", "west"], 1)),
+         service(2, {"east": 2, "north": 2})],
+        ["s leaves 2 in east, is in north:2@h100"],
+    ),
+    "a raised number opens further clusters": (
+        [queue("q", 64), EAST, NORTH, WEST, copied((["east", "north", "west"], 2)),
+         service(2, {"north": 2})],
+        ["s starts in east:2@h100 + north:2@h100"],
+    ),
+    "more copies than a group has clusters are not waited for": (
+        [queue("q", 64), EAST, NORTH, copied((["east", "north"], 5)),
+         service(2, {"east": 2, "north": 2})],
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "want"), FAILED_OVER.values(), ids=list(FAILED_OVER))
+def test_a_group_carries_as_many_copies_as_it_says(
+    objects: list[dict[str, Any]], want: list[str]
+) -> None:
+    assert told(plan_of(*objects)) == want
+
+
 LEAVES = {"key": "x", "effect": "NoExecute", "timeAdded": "2026-11-15T07:59:30Z"}
 FOR_A_TIME = {"key": "x", "operator": "Exists", "tolerationSeconds": 60}
 
@@ -307,18 +421,6 @@ def test_a_taint_counts_from_when_it_was_added(
     objects: list[dict[str, Any]], want: list[str]
 ) -> None:
     assert told(plan_of(*objects)) == want
-
-
-RECLAIM = {"preemption": {"reclaim": "Any"}}
-# Queue q owns everything, and another queue has borrowed what `full` says.
-TREE = [queue("root"), queue("q", 64, parent="root", **RECLAIM), queue("b", 0, parent="root")]
-TWO = {"by": "Cluster", "least": 2}
-EVEN = {"by": "Cluster", "skew": 1}
-
-
-def full(where: str, *names: str) -> list[dict[str, Any]]:
-    """Workloads of one GPU each that fill a cluster and may be reclaimed from."""
-    return [workload(name, "b", running=where) for name in names]
 
 
 NEW = [pool("n", 1, stock=8)]
@@ -428,10 +530,13 @@ def test_a_changed_policy_reaches_what_runs(objects: list[dict[str, Any]], want:
     assert told(plan_of(*objects)) == want
 
 
+TABLES = (CHANGED, REBALANCED, SPREAD, SCALED_IN, FAILED_OVER)
+
+
 @pytest.mark.parametrize(
     ("objects", "want"),
-    [*CHANGED.values(), *REBALANCED.values(), *SPREAD.values()],
-    ids=[*CHANGED, *REBALANCED, *SPREAD],
+    [item for table in TABLES for item in table.values()],
+    ids=[name for table in TABLES for name in table],
 )
 def test_no_rule_is_broken_and_the_next_plan_does_not_go_back(
     objects: list[dict[str, Any]], want: list[str]

@@ -33,6 +33,7 @@ from fairway.core.clusters.spread import (
 )
 from fairway.core.model import Division, Policy, Spread
 from fairway.core.modes.apportionment import Turn, unseat, webster
+from fairway.core.modes.copies import carriers
 
 # The group of clusters that can no longer be used: after all others. No group has such a name.
 _UNUSABLE = "!"
@@ -323,11 +324,12 @@ class DivisionTally:
     # Copies.
 
     def duplicate(self, replicas: int) -> Shares:
-        """All replicas in each cluster that rules of spread allow, as far as they fit."""
+        """All replicas in each cluster that groups and spread allow, as far as they fit."""
+        least = max(self.policy.division.cluster_min, 1)
+        roomy = [place for place in self.places if self.room(place) >= least]
         options = [
             Option(name=place.cluster, domains=place.domains)
-            for place in sorted(self.places, key=lambda target: target.assigned == 0)
-            if self.room(place) >= max(self.policy.division.cluster_min, 1)
+            for place in carriers(roomy, self.policy)
         ]
         # A rule that asks for more domains than there are clusters with room is not met.
         count = max((len(options), *(rule.least for rule in self.rules))) if replicas > 0 else 0

@@ -11,7 +11,9 @@ breaker of moves is open.
 
 A Duplicated division puts a copy of all replicas in every cluster that is allowed and has room for
 a replica. Replicas that an incomplete copy lacks are placed by every rung. Once there is a copy,
-further clusters are opened by idle room only: nothing is preempted or provisioned for them.
+further clusters are opened by idle room only: nothing is preempted or provisioned for them. A group
+may say how many of its clusters carry a copy: these are placed by every rung, and a cluster of the
+group takes over from one that has lost its copy.
 """
 
 from __future__ import annotations

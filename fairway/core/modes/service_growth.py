@@ -61,6 +61,15 @@ class Growth:
         """Whether replicas are missing; copies also go wherever there is idle room."""
         return self.service.waiting > 0 or (rung == "Idle" and self.service.is_copied)
 
+    def _is_short(self, step: LadderStep) -> bool:
+        """Whether a step may place what is missing: of copies, only those of its own group."""
+        service = self.service
+        if not service.is_copied or not service.counts:
+            return True
+        held = [service.counts[name] for name in step.clusters if name in service.counts]
+        is_whole = all(count >= service.workload.replicas for count in held)
+        return not is_whole or step.group in service.missing_copies
+
     # Idle room.
 
     def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
@@ -201,7 +210,7 @@ class Growth:
         """Preempts for one replica at a time, each time where it does the least harm."""
         service = self.service
         spent: set[str] = set()  # clusters without victims: others get what these cannot
-        while service.waiting > 0:
+        while service.waiting > 0 and self._is_short(step):
             places_left = [pair for pair in self._victim_clusters(step) if pair[0] not in spent]
             more = self._more_in(step, {name for name, _ in places_left})
             best = least_harmful(
@@ -316,7 +325,7 @@ class Growth:
         """Provisions nodes of elastic pools, as many as the replicas that they get need."""
         service = self.service
         for may_borrow in borrow_passes(self.planning, self.workload, step):
-            if service.waiting <= 0:
+            if service.waiting <= 0 or not self._is_short(step):
                 return
             offers: dict[str, tuple[int, Assignment]] = {}
             for name in filter(service.may_open, step.clusters):

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fairway.api.meta import Rung
-from fairway.core.clusters.candidates import Candidates
+from fairway.core.clusters.candidates import Candidates, group_of
 from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
 from fairway.core.modes.allocation import placed_of
+from fairway.core.modes.copies import carriers, missing_copies
 from fairway.core.modes.division import DivisionTally, DivisionTarget, divide, static_weights
 from fairway.core.modes.forms import times, together
 from fairway.core.modes.ladder import held_form
@@ -67,11 +68,19 @@ class Service:
 
     @property
     def waiting(self) -> int:
-        """Replicas that are not placed; of copies, those missing in clusters that have one."""
+        """Replicas that are not placed.
+
+        Of copies, those missing in clusters that have one, and copies that a group lacks.
+        """
         if self.counts_speed:
             return -(-(self.workload.replicas * ONE - self.worth(self.counts)) // ONE)
-        copies = max(1, len(self.counts)) if self.is_copied else 1
-        return self.workload.replicas * copies - sum(self.counts.values())
+        copies = len(self.counts) + sum(self.missing_copies.values()) if self.is_copied else 1
+        return self.workload.replicas * max(1, copies) - sum(self.counts.values())
+
+    @property
+    def missing_copies(self) -> dict[str, int]:
+        """Copies that groups lack, of those that say how many of their clusters carry one."""
+        return missing_copies(self.counts, self.planning.snapshot.facts.clusters, self.policy)
 
     @property
     def has_too_many(self) -> bool:
@@ -160,8 +169,13 @@ class Service:
         return max(0, shares.counts.get(cluster, 0) - has)
 
     def may_open(self, cluster: str) -> bool:
-        """Whether capacity may be made for a cluster: not for a further copy beside others."""
-        return not self.is_copied or not self.counts or cluster in self.counts
+        """Whether capacity may be made for a cluster.
+
+        Not for a further copy beside others, unless its group says how many copies it has.
+        """
+        if not self.is_copied or not self.counts or cluster in self.counts:
+            return True
+        return group_of(cluster, self.policy) in self.missing_copies
 
     def least_in(self, cluster: str) -> int:
         """The fewest replicas that a cluster can get: one more, or the minimum of a new one."""
@@ -295,6 +309,9 @@ def kept_within(service: Service) -> dict[str, int]:
     """The replicas in each cluster, less those beyond the limits of the policy."""
     board = DivisionTally(places(service, {}), service.policy)
     board.keep(sum(service.counts.values()))
+    if service.is_copied:
+        carrying = {place.cluster for place in carriers(board.places, service.policy)}
+        return {name: count if name in carrying else 0 for name, count in board.counts.items()}
     return board.counts
 
 
