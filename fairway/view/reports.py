@@ -6,11 +6,12 @@ by column, since a large cluster has thousands of nodes and reports often.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from fairway.api.cluster import Profile
@@ -103,9 +104,11 @@ def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.No
             value and name not in avoided for value, name in zip(ready, rows.names, strict=True)
         ]
     taint_sets, taint_set = _taints(rows)
+    back = fleet_names(profile)
     return nodes.Nodes(
         names=rows.names,
-        capacity=_capacity(rows, fleet_names(profile)),
+        capacity=_columns(rows, back, _left),
+        whole=_columns(rows, back, _allocatable, only=_used_by_others(chunks)),
         ready=np.array(ready, dtype=np.bool_),
         labels=_labels(rows, label_names(profile)),
         taint_sets=taint_sets,
@@ -113,9 +116,23 @@ def nodes_of(rows: Rows, profile: Profile, avoided: Collection[str]) -> nodes.No
     )
 
 
-def _capacity(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.Amounts]:
-    """What our pods may use of each resource, in base units."""
+def _used_by_others(chunks: Sequence[NodeColumns]) -> frozenset[str]:
+    """The resources of which pods of others use some."""
+    return frozenset(
+        amount.resource for chunk in chunks for amount in chunk.amounts if any(amount.others)
+    )
+
+
+def _columns(
+    rows: Rows,
+    back: Mapping[str, str],
+    read: Callable[[AmountColumn, int], nodes.Amounts],
+    only: Collection[str] | None = None,
+) -> dict[str, nodes.Amounts]:
+    """A column for each resource, or only for some, in base units."""
     own = sorted({amount.resource for chunk in rows.chunks for amount in chunk.amounts})
+    if only is not None:
+        own = [resource for resource in own if resource in only]
     result: dict[str, nodes.Amounts] = {}
     for resource in own:
         name = back.get(resource, resource)
@@ -125,10 +142,15 @@ def _capacity(rows: Rows, back: Mapping[str, str]) -> dict[str, nodes.Amounts]:
             parts.append(
                 np.zeros(len(chunk.names), dtype=np.int64)
                 if column is None
-                else _left(column, model.unit_nanos(name))
+                else read(column, model.unit_nanos(name))
             )
         result[name] = np.concatenate(parts)[rows.order]
     return {name: result[name] for name in sorted(result)}
+
+
+def _allocatable(column: AmountColumn, unit: int) -> nodes.Amounts:
+    """What a node has, whoever uses it, in base units."""
+    return _left(msgspec.structs.replace(column, others=()), unit)
 
 
 def _left(column: AmountColumn, unit: int) -> nodes.Amounts:
