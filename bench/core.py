@@ -18,6 +18,7 @@ import numpy as np
 from bench import fleets
 from bench.figures import Report, percentile, resident_mib
 from fairway.core.cycle import START, Cursor, plan
+from fairway.core.forecast.judge import Judge
 from fairway.core.model import Form, PodSet, Workload
 from fairway.core.packing import pack
 from fairway.core.plan import Admit, Plan, Preempt
@@ -82,7 +83,21 @@ def whole(report: Report, facts: Facts) -> tuple[Snapshot, Cursor, float]:
     share = decided / max(1, decided + len(found.waiting))
     report.add("one cycle of all who wait", cpu, "s", fits=share, wall_s=wall)
     report.add("time per decision", each * 1e6, "us")
+    judging(report, snapshot, found)
     return snapshot, cursor, each
+
+
+def judging(report: Report, snapshot: Snapshot, made: Plan) -> None:
+    """What it costs to say which of those that wait can never start: in the plan, and later."""
+    judge = Judge()
+    cpu = time.process_time()
+    judge.judge(snapshot, made)
+    report.add("judging a plan of all who wait", time.process_time() - cpu, "s")
+    arrival = replace(made, waiting=made.waiting[:1])
+    cpu = time.process_time()
+    for _ in range(100):
+        judge.judge(snapshot, arrival)
+    report.add("judging one arrival", (time.process_time() - cpu) * 10, "ms")
 
 
 # One arrival.

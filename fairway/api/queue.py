@@ -249,11 +249,6 @@ class QueueDefaults(Part, frozen=True, kw_only=True):
         ".resourceGroups",
     ),
     Rule(
-        "!has(self.refuseImpossible) || !self.refuseImpossible",
-        "refuseImpossible is not supported yet: `fairway why` says what can never start",
-        ".refuseImpossible",
-    ),
-    Rule(
         "!has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, "
         "self.resourceGroups.exists_one(h, h.flavors.exists(o, o.name == f.name))))",
         "a flavor belongs to one group",
@@ -334,7 +329,12 @@ class QueueSpec(Part, frozen=True, kw_only=True):
         ),
     ] = ()
     refuse_impossible: Annotated[
-        bool, doc("Whether to refuse workloads that no cluster or pool could ever run.")
+        bool,
+        doc(
+            "Whether this queue and those below refuse a new workload that can never start as the "
+            "fleet is: it fails at once, and says why. Otherwise it waits, and its condition "
+            "CanStart says why. Workloads that were accepted before are not refused."
+        ),
     ] = False
     defaults: Annotated[QueueDefaults, doc("Defaults for what its workloads do not specify.")] = (
         QueueDefaults()

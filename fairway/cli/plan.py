@@ -20,7 +20,7 @@ from fairway.cli.session import Failure
 
 if TYPE_CHECKING:
     from fairway.core.model import Placed
-    from fairway.core.plan import Plan, Step
+    from fairway.core.plan import Plan, Step, Waits
 
 EXAMPLES = """
     fairway plan -f examples/plans/overflow     a folder of manifests
@@ -80,6 +80,7 @@ def plan(
     # The core is much larger than the client; only this command loads it.
     from fairway.core.cycle import plan as make_plan  # noqa: PLC0415 - as above
     from fairway.core.explain.shortfalls import with_shortfalls  # noqa: PLC0415 - as above
+    from fairway.core.forecast.judge import judged  # noqa: PLC0415 - as above
     from fairway.core.modes.policy_clusters import choose_clusters  # noqa: PLC0415 - as above
     from fairway.core.snapshot import Snapshot  # noqa: PLC0415 - as above
     from fairway.view.objects import Objects  # noqa: PLC0415 - as above
@@ -102,7 +103,7 @@ def plan(
     if explained is not None:
         return explain_plan.show(facts, explained, output)
     made, _ = make_plan(Snapshot(facts))
-    made = with_shortfalls(facts, made)
+    made = judged(Snapshot(facts), with_shortfalls(facts, made))
     choices = [
         choice
         for choice in choose_clusters(Snapshot(facts))
@@ -133,8 +134,10 @@ def _show(made: Plan) -> None:
     if made.waiting:
         terminal.write(["", "Waiting:"])
         for waiting_workload in made.waiting:
-            terminal.write([f"  {waiting_workload.workload}"])
-            shown = [reason.render()["message"] for reason in waiting_workload.reasons]
+            terminal.write([f"  {waiting_workload.workload}{_for_ever(waiting_workload)}"])
+            reasons = [waiting_workload.never] if waiting_workload.never else []
+            reasons.extend(waiting_workload.reasons)
+            shown = list(dict.fromkeys(reason.render()["message"] for reason in reasons))
             terminal.write([f"    - {text}" for text in shown[:_REASONS_SHOWN]])
             if len(shown) > _REASONS_SHOWN:
                 terminal.write([f"    - and {len(shown) - _REASONS_SHOWN} more (-o json)"])
@@ -146,6 +149,13 @@ def _show(made: Plan) -> None:
         for kept in made.reservations:
             what = f" ({', '.join(kept.flavors)})" if kept.flavors else ""
             terminal.write([f"  in {kept.cluster}{what} for {kept.workload}"])
+
+
+def _for_ever(waits: Waits) -> str:
+    """That a workload can never start, and what its queue makes of that."""
+    if waits.never is None:
+        return ""
+    return " (refused: it can never start)" if waits.is_refused else " (can never start)"
 
 
 def _row(step: Step) -> list[str]:

@@ -226,6 +226,7 @@ class Workload(RemembersLikeness):
     pinned_to: str = ""  # the cluster that holds its volume
     user: str = ""
     refused_by: str = ""  # its queue, or an ancestor, whose submitters do not include it
+    is_on_trial: bool = False  # new in a queue that refuses what can never start
     fleet_policies: tuple[FleetPolicy, ...] = ()  # that apply to its namespace, by name
     violations: tuple[Violation, ...] = ()  # of their rules, wherever it runs
     uncounted: str = ""  # why the devices that it asks for cannot be counted

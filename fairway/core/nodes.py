@@ -75,6 +75,8 @@ class Nodes:
     taint_set: Codes | None = None  # position in taint_sets; None: no node has taints
     devices: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     # resources allocated in fractions: free units of each device of each node
+    whole: Mapping[str, Amounts] = field(default_factory=dict)
+    # allocatable amounts of resources that other pods use: what is there once they have ended
 
     def __post_init__(self) -> None:
         if PODS not in self.capacity:
@@ -115,6 +117,7 @@ class Cluster:
     is_open: bool = True  # accepted, managed, ready and not held: may get new pods
     closed_because: str = ""  # why it is closed, for display
     answers: bool = True  # its agent reports: it will be known when stopped pods are gone
+    has_reported: bool = True  # its nodes are known; False: its first report is awaited
     kinds: frozenset[str] | None = None  # group/version/Kind it serves; None: all
     runs_pods_alone: bool = True  # whether it runs pod sets without a template
     levels: tuple[tuple[str, str], ...] = ()  # (topology level, node label), outermost first

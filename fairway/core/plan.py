@@ -130,12 +130,19 @@ class Waits:
 
     workload: str
     reasons: Sequence[Reason]  # computed when read
+    never: Reason | None = None  # why it can never start as the fleet is, where that is known
+    is_refused: bool = False  # it is over: its queue refuses what can never start
 
     def render(self) -> dict[str, Any]:
-        return {
+        rendered: dict[str, Any] = {
             "workload": self.workload,
             "reasons": [reason.render() for reason in self.reasons],
         }
+        if self.never is not None:
+            rendered["never"] = self.never.render()
+        if self.is_refused:
+            rendered["refused"] = True
+        return rendered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

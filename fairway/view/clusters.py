@@ -144,6 +144,7 @@ def _cluster(
         is_open=not closed,
         closed_because=closed,
         answers=cluster.status.phase not in ("Lost", "Unready"),
+        has_reported=bool(reports) or spec.simulated is not None,
         kinds=frozenset(kinds) if kinds else None,
         runs_pods_alone=spec.simulated is not None,
         levels=tuple((level.name, level.node_label) for level in spec.topology),

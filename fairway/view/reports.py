@@ -6,11 +6,12 @@ by column, since a large cluster has thousands of nodes and reports often.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from fairway.api.cluster import Profile
@@ -106,9 +107,12 @@ def nodes_of(
             value and name not in avoided for value, name in zip(ready, rows.names, strict=True)
         ]
     taint_sets, taint_set = _taints(rows)
+    back = fleet_names(profile)
+    capacity = _columns(rows, back, classes, _left)
     return nodes.Nodes(
         names=rows.names,
-        capacity=_capacity(rows, fleet_names(profile), classes),
+        capacity=capacity,
+        whole=_whole(rows, back, classes, capacity),
         ready=np.array(ready, dtype=np.bool_),
         labels=_labels(rows, label_names(profile)),
         taint_sets=taint_sets,
@@ -116,25 +120,54 @@ def nodes_of(
     )
 
 
-def _capacity(rows: Rows, back: Mapping[str, str], classes: Classes) -> dict[str, nodes.Amounts]:
-    """What our pods may use of each resource, in base units."""
+def _whole(
+    rows: Rows, back: Mapping[str, str], classes: Classes, capacity: Mapping[str, nodes.Amounts]
+) -> dict[str, nodes.Amounts]:
+    """What nodes have of resources of which pods of others use some, whoever uses it."""
+    used = frozenset(
+        amount.resource for chunk in rows.chunks for amount in chunk.amounts if any(amount.others)
+    )
+    whole = _columns(rows, back, classes, _allocatable, only=used) if used else {}
+    return {
+        name: column for name, column in whole.items() if not np.array_equal(column, capacity[name])
+    }
+
+
+def _columns(
+    rows: Rows,
+    back: Mapping[str, str],
+    classes: Classes,
+    read: Callable[[AmountColumn, int], nodes.Amounts],
+    only: Collection[str] | None = None,
+) -> dict[str, nodes.Amounts]:
+    """A column for each resource, in base units; or only for some, and for all of devices."""
     own = sorted({amount.resource for chunk in rows.chunks for amount in chunk.amounts})
+    if only is not None:
+        of_devices = {*classes, *classes.values()}
+        own = [name for name in own if name in only or back.get(name, name) in of_devices]
     result: dict[str, nodes.Amounts] = {}
     has: dict[str, nodes.Amounts] = {}
     for resource in own:
         name = back.get(resource, resource)
+        has_classes = name in classes.values()
         parts, wholes = [], []
         for chunk in rows.chunks:
             column = next((amount for amount in chunk.amounts if amount.resource == resource), None)
             unsaid = nodes.UNLIMITED if name == model.PODS else 0
             none = np.full(len(chunk.names), unsaid, np.int64)
-            parts.append(none if column is None else _left(column, model.unit_nanos(name)))
-            wholes.append(none if column is None else np.array(column.allocatable, np.int64))
+            parts.append(none if column is None else read(column, model.unit_nanos(name)))
+            if has_classes:
+                wholes.append(none if column is None else np.array(column.allocatable, np.int64))
         result[name] = np.concatenate(parts)[rows.order]
-        if name in classes.values():
+        if wholes:
             has[name] = np.concatenate(wholes)[rows.order]
     result = with_columns(result, has, classes)
     return {name: result[name] for name in sorted(result)}
+
+
+def _allocatable(column: AmountColumn, unit: int) -> nodes.Amounts:
+    """What a node has, whoever uses it, in base units."""
+    return _left(msgspec.structs.replace(column, others=()), unit)
 
 
 def _left(column: AmountColumn, unit: int) -> nodes.Amounts:

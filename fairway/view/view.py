@@ -216,6 +216,7 @@ class View:
             or before.spec.defaults != after.spec.defaults
             or before.spec.parent != after.spec.parent
             or before.spec.submitters != after.spec.submitters
+            or before.spec.refuse_impossible != after.spec.refuse_impossible
         ):
             self._sources.queues.add(touched.key)
 

@@ -108,6 +108,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         pinned_to=pinned_to(workload, defaults.volumes.get(namespace, {}), defaults.kinds),
         user=workload.metadata.annotations.get(CREATED_BY, ""),
         refused_by=_refused_by(workload, queue, defaults),
+        is_on_trial=_is_on_trial(workload, queue, defaults),
         fleet_policies=tuple(item.policy for item in governing),
         violations=tuple(broken_rules(governing, spec, priority)),
         uncounted=forms.uncounted,
@@ -201,6 +202,12 @@ def _refused_by(workload: Workload, queue: str, defaults: Defaults) -> str:
         creator=annotations.get(CREATED_BY, ""),
     )
     return refusing_queue(((name, spec.submitters) for name, spec in line), submission)
+
+
+def _is_on_trial(workload: Workload, queue: str, defaults: Defaults) -> bool:
+    """Whether its queue may still refuse it: nothing was said of it yet, so it is not accepted."""
+    is_new = workload.status.phase is None and workload.status.queued_at is None
+    return is_new and any(spec.refuse_impossible for spec in line_of(defaults.queues, queue))
 
 
 def _policy(workload: Workload, queue: str, defaults: Defaults) -> str:

@@ -248,9 +248,6 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
     "a score of two sources": (
         made("PlacementPolicy", {"scores": [{"builtIn": "Price", "scorer": "mine"}]}),
         "exactly one of builtIn and scorer"),
-    "a queue that would refuse what is impossible": (
-        made("Queue", {"refuseImpossible": True}),
-        "spec.refuseImpossible: Invalid value: refuseImpossible is not supported yet"),
     "a score that a scorer would give": (
         made("PlacementPolicy", {"scores": [{"scorer": "mine"}]}),
         "spec.scores: Invalid value: scorers are not supported yet: use a built-in score"),

@@ -7,6 +7,7 @@ planner_state   the planner: a state machine of the view, the cursor and the cor
 questions       queries to the planner, as values that know how to answer themselves
 expected_starts  which workloads start next, as far as the size of the fleet allows
 breaker_limits  which steps of a plan the breakers allow
+never_starts    what is written of workloads that can never start
 claims          turns steps of a plan into statuses of workloads
 commit          writes the statuses, each against the version seen, in the leader's term
 arrivals        which clusters have reported since the hub started

@@ -25,6 +25,7 @@ from fairway.api.claim import (
 from fairway.api.fleet import FleetSpec
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload, WorkloadStatus
+from fairway.controllers.scheduling.never_starts import with_never
 from fairway.core import model, plan
 from fairway.view.workloads import key_of
 
@@ -124,6 +125,7 @@ def take_claim(
         replicas=sum(placement.replicas or 0 for placement in placements),
         requeue=replace(status.requeue, not_before=None) if status.requeue else None,
         rebalanced_at=batch.moment if step.is_rebalanced else status.rebalanced_at,
+        conditions=with_never(workload, status, None, batch.moment).conditions,
     )
 
 

@@ -20,9 +20,11 @@ from fairway.api import codec
 from fairway.api.errors import ApiError, Conflict, NotFound, Unavailable
 from fairway.api.meta import JsonObject
 from fairway.api.names import FINALIZER, namespace_and_name
+from fairway.api.reasons import Reason
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.scheduling import claims
 from fairway.controllers.scheduling.claims import Batch
+from fairway.controllers.scheduling.never_starts import refuse
 from fairway.controllers.scheduling.planner_state import Planned
 from fairway.core.plan import Admit, Move, Preempt, Provision, Reservation, Step
 from fairway.store.interface import Patch, Store, Stored, Write
@@ -86,6 +88,9 @@ class Committer:
                 tasks.create_task(self._commit_deal(deal, planned, batch, outcome))
             for key, reservation in planned.reservations.items():
                 make = _reserve(reservation, batch)
+                tasks.create_task(self._commit_one(key, make, planned, outcome))
+            for key, never in planned.refused.items():
+                make = _fail(never, batch)
                 tasks.create_task(self._commit_one(key, make, planned, outcome))
         return outcome
 
@@ -392,6 +397,10 @@ def _move(moves: Sequence[Move], batch: Batch) -> MakeStatus:
 
 def _reserve(reservation: Reservation | None, batch: Batch) -> MakeStatus:
     return lambda workload: claims.reserve(workload, reservation, batch)
+
+
+def _fail(never: Reason, batch: Batch) -> MakeStatus:
+    return lambda workload: refuse(workload, never, batch.moment)
 
 
 def _attempt(body: JsonObject | None) -> int | None:

@@ -7,19 +7,21 @@ in another process, and its whole history can be replayed from a record of its c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from fairway.api.errors import ApiError
-from fairway.api.reasons import Code, headline
+from fairway.api.reasons import Code, Reason, headline
 from fairway.api.workload import Workload
 from fairway.controllers.scheduling.questions import Question, T
 from fairway.controllers.scheduling.wake_ups import Notice, charge
 from fairway.core import cycle, model
 from fairway.core.checks.invariants import broken
 from fairway.core.cycle import Cursor
+from fairway.core.forecast.judge import Judge
 from fairway.core.modes.way_home import Homeward
 from fairway.core.plan import Admit, Plan, Reservation, Step, Waits
 from fairway.core.quota.limits import limits_waiting
@@ -29,6 +31,8 @@ from fairway.view.view import View
 _CODES_MOST = 2_000  # changed codes in one part of a plan
 _CHECK_SECONDS = 60.0  # least time between checked plans: checking one takes longer than planning
 _CHECKED_WORKLOADS_MOST = 5_000  # plans of larger fleets are not checked
+_UNJUDGED_MOST = 500  # workloads that are looked at again at a time
+_JUDGE_SECONDS = 1.0  # until more is judged, if some that wait are not judged yet
 _AGAIN_SECONDS = 30.0  # run times grow and past usage decays: waiting workloads are planned again
 
 # Services away from home are remembered from the first plan on.
@@ -66,6 +70,8 @@ class Planned:
     # Reservations that changed, by workload; None: it is given up.
     reservations: Mapping[str, Reservation | None] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=dict)  # why workloads wait, where it changed
+    never: Mapping[str, Reason] = field(default_factory=dict)  # of these: why they can never start
+    refused: Mapping[str, Reason] = field(default_factory=dict)  # by their queues, for good
     queues: Mapping[str, str] = field(default_factory=dict)  # of the workloads in the steps
     priorities: Mapping[str, int] = field(default_factory=dict)
     run_limits: Mapping[str, int] = field(default_factory=dict)  # by fleet policies, where any
@@ -87,7 +93,11 @@ class Planning:
         self._notice = Notice()
         self._cursor: Cursor | None = None  # of the plan under way; None: none is
         self._settled = _BEGINNING  # the cursor with which the last plan ended
-        self._codes: dict[str, str] = {}
+        self._judge = Judge()
+        self._unjudged: dict[str, Waits] = {}  # may wait for a judgement
+        # The codes last reported, each with whether it is for ever.
+        self._codes: dict[str, tuple[str, bool]] = {}
+        self._refused: dict[str, str] = {}  # workload -> the version that was refused
         self._versions: dict[str, str] = {}  # of workloads, as fed
         self._looked_at = 0.0  # when the last plan of all workloads began
         self._set_aside: dict[tuple[str, str, str], SetAside] = {}  # not yet reported
@@ -128,6 +138,8 @@ class Planning:
             self._versions.pop(key, None)
         else:
             self._versions[key] = workload.metadata.resource_version
+        if workload is None or self._versions[key] != self._refused.get(key):
+            self._refused.pop(key, None)
         if workload is None or workload.status.phase not in ("", "Waiting"):
             self._codes.pop(key, None)  # reported again if it waits again
 
@@ -135,6 +147,7 @@ class Planning:
         """Drops decisions that were not written: the workloads are again as the store has them."""
         for key in keys:
             self._view.forget(key)
+            self._refused.pop(key, None)
             self._notice.woken.add(key)
         self._notice.is_freed = True
 
@@ -151,6 +164,7 @@ class Planning:
         if cursor.only is None and not cursor.seen:
             self._looked_at = now
         result, cursor = cycle.plan(snapshot, cursor, budget)
+        result = self._judge_plan(snapshot, result)
         is_whole = cursor.only is None
         self._cursor = None if cursor.is_done else cursor
         if cursor.is_done:
@@ -160,6 +174,29 @@ class Planning:
         planned = self._plan(result, snapshot, is_whole=is_whole)
         self._view.assume(result)
         return planned
+
+    def _judge_plan(self, snapshot: Snapshot, plan: Plan) -> Plan:
+        """Says which of the waiting workloads can never start; some are judged later."""
+        judged = self._judge.judge(snapshot, plan)
+        if self._judge.left:
+            left = {
+                item.workload: item for item in plan.waiting if item.workload in self._judge.left
+            }
+            self._unjudged.update(left)
+        return judged
+
+    def _judge_more(self, now: float) -> Planned:
+        """Judges some of those that are left from earlier plans."""
+        snapshot = self._view.snapshot(now)
+        workloads = snapshot.facts.workloads
+        first = list(islice(self._unjudged.values(), _UNJUDGED_MOST))
+        waiting = tuple(waits for waits in first if waits.workload in workloads)
+        plan = self._judge.judge(snapshot, Plan(now=now, waiting=waiting))
+        for waits in first:
+            if waits.workload not in self._judge.left:
+                del self._unjudged[waits.workload]
+        known = tuple(waits for waits in plan.waiting if waits.never is not None)
+        return self._plan(replace(plan, waiting=known), snapshot, is_whole=False)
 
     def _faults(self, plan: Plan, snapshot: Snapshot) -> tuple[str, ...] | None:
         """The invariants that a plan breaks; checks a sample, and none of a large fleet."""
@@ -173,7 +210,9 @@ class Planning:
         return tuple(broken(snapshot.facts, plan, proves_room=False))
 
     def _nothing(self, now: float) -> Planned:
-        return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at())
+        if self._unjudged:
+            return self._judge_more(now)
+        return Planned(now=now, set_aside=self._told_aside(), wake_at=self._wake_at(now))
 
     def _ring(self, now: float) -> None:
         """Wakes workloads whose timer is due, and from time to time all that wait."""
@@ -213,20 +252,28 @@ class Planning:
         touched = {step.workload for step in plan.steps}
         reservations = _changed_reservations(plan, snapshot) if is_whole else {}
         is_done = self._cursor is None and not self._notice.is_freed and not self._notice.woken
+        refused = self._newly_refused(plan)
+        codes = self._changed_codes(plan)
         return Planned(
             now=plan.now,
             steps=plan.steps,
             reservations=reservations,
-            codes=self._changed_codes(plan),
+            codes=codes,
+            never={
+                waits.workload: waits.never
+                for waits in plan.waiting
+                if waits.never is not None and waits.workload in codes
+            },
+            refused=refused,
             queues={key: workloads[key].queue for key in touched},
             priorities={key: workloads[key].priority for key in touched},
             run_limits=_run_limits(workloads[key] for key in touched),
-            versions={key: self._versions[key] for key in touched | set(reservations)},
+            versions={key: self._versions[key] for key in touched | {*reservations, *refused}},
             set_aside=self._told_aside(),
             waiting=len(plan.waiting),
             faults=self._faults(plan, snapshot),
             is_done=is_done,
-            wake_at=self._wake_at(),
+            wake_at=self._wake_at(plan.now),
         )
 
     def _told_aside(self) -> tuple[SetAside, ...]:
@@ -234,23 +281,40 @@ class Planning:
         self._set_aside.clear()
         return result
 
-    def _wake_at(self) -> float | None:
+    def _wake_at(self, now: float) -> float | None:
         moments = [self._looked_at + _AGAIN_SECONDS] if self._codes else []
+        if self._unjudged:
+            moments.append(now + _JUDGE_SECONDS)
         next_moment = self._notice.next_moment()
         moments.extend(number for number in (next_moment, self._home_at()) if number is not None)
         return min(moments, default=None)
+
+    def _newly_refused(self, plan: Plan) -> dict[str, Reason]:
+        """The workloads that their queues refuse, with why; each once for each version of it."""
+        refused: dict[str, Reason] = {}
+        for waits in plan.waiting:
+            version = self._versions[waits.workload] if waits.is_refused else ""
+            if waits.never is None or self._refused.get(waits.workload, "") == version:
+                continue
+            refused[waits.workload] = waits.never
+            self._refused[waits.workload] = version
+        return refused
 
     def _changed_codes(self, plan: Plan) -> dict[str, str]:
         """The codes for why workloads wait, where they differ from those last reported."""
         changed: dict[str, str] = {}
         for step in plan.steps:
             self._codes.pop(step.workload, None)
-        for waiting_workload in plan.waiting:
+        for waits in plan.waiting:
             if len(changed) >= _CODES_MOST:
                 break
-            code = headline(waiting_workload.reasons)
-            if self._codes.get(waiting_workload.workload) != code:
-                self._codes[waiting_workload.workload] = changed[waiting_workload.workload] = code
+            if waits.is_refused:
+                continue
+            is_for_ever = waits.never is not None
+            code = waits.never.code.value if waits.never else headline(waits.reasons)
+            if self._codes.get(waits.workload) != (code, is_for_ever):
+                self._codes[waits.workload] = (code, is_for_ever)
+                changed[waits.workload] = code
         return changed
 
     def ask(self, question: Question[T], now: float) -> T:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
+from datetime import UTC, datetime
 from itertools import islice
 
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from fairway.api.cluster import Cluster, pools_of
 from fairway.api.errors import ApiError, NotFound, Unavailable
 from fairway.api.flavor import Flavor
 from fairway.api.names import namespace_and_name
+from fairway.api.reasons import Reason
 from fairway.api.workload import Workload
 from fairway.controllers.context import Context
 from fairway.controllers.kept_lines import LineKeeper, NoLineKeeper
@@ -40,6 +42,7 @@ from fairway.controllers.scheduling.commit import (
     write_status,
 )
 from fairway.controllers.scheduling.decisions import Decisions
+from fairway.controllers.scheduling.never_starts import with_never
 from fairway.controllers.scheduling.planner import PlannerFault, PlannerLost
 from fairway.controllers.scheduling.planner_state import Fed, Planned, SetAside
 from fairway.controllers.scheduling.questions import Question, T
@@ -86,6 +89,15 @@ class Settings:
     codes_most: int = 100_000  # that wait to be written; further ones are dropped until they change
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Word:
+    """What is to be written of a workload that waits."""
+
+    code: str
+    due: float
+    never: Reason | None = None
+
+
 Observer = Callable[[Planned, Outcome, int], None]
 
 
@@ -122,7 +134,9 @@ class Scheduler:
         self._unsure: dict[str, str] = {}  # see `Outcome`
         self._failures = 0  # plans in a row of which nothing was written
         self._has_run = self._is_lost = self._is_closed = self._may_plan = False
-        self._codes: dict[str, tuple[str, float]] = {}  # workload -> (code, when to write it)
+        # What is to be written of workloads that wait; of those that can never start it is urgent.
+        self._codes: dict[str, _Word] = {}
+        self._urgent: dict[str, _Word] = {}
         self._code_alarm = Alarm(context.clock)
         self.observers: list[Observer] = []
         for kind in FED:
@@ -256,13 +270,15 @@ class Scheduler:
             await self._make_sure()
             planned = await self._planner.plan(self._clock.now(), self._settings.budget)
             outcome = Outcome()
-            if planned.steps or planned.reservations:
+            if planned.steps or planned.reservations or planned.refused:
                 try:
                     outcome = await self._commit(planned)
                 except (NotLeader, ApiError, OSError) as fault:
                     # Nothing was written yet: the term would have been the first write.
                     _log.warning("what was planned is dropped, the term is not ours: %r", fault)
-                    await self._forget({step.workload for step in planned.steps})
+                    await self._forget(
+                        {*planned.refused, *(step.workload for step in planned.steps)}
+                    )
                     return self._clock.now() + _AGAIN_SECONDS
             self._note_codes(planned)
             await self._tell_of(planned.set_aside)
@@ -394,29 +410,37 @@ class Scheduler:
     def _note_codes(self, planned: Planned) -> None:
         for step in planned.steps:
             self._codes.pop(step.workload, None)
-        due = self._clock.now() + self._settings.code_after_seconds
+            self._urgent.pop(step.workload, None)
+        now = self._clock.now()
         for key, code in planned.codes.items():
-            if len(self._codes) < self._settings.codes_most or key in self._codes:
-                self._codes[key] = (code, self._codes.get(key, ("", due))[1])
+            self._urgent.pop(key, None)
+            before, never = self._codes.get(key), planned.never.get(key)
+            if never is not None:
+                self._codes.pop(key, None)
+                self._urgent[key] = _Word(code=code, never=never, due=now)
+            elif before is not None or len(self._codes) < self._settings.codes_most:
+                due = before.due if before else now + self._settings.code_after_seconds
+                self._codes[key] = _Word(code=code, due=due)
         if planned.codes:
             self._code_alarm.mark()
 
     async def _write_codes(self) -> None:
         while True:
-            if not self._codes:
+            words = self._urgent or self._codes
+            if not words:
                 await self._code_alarm.wait()
                 continue
-            key, (code, due) = next(iter(self._codes.items()))
-            if self._clock.now() < due:
-                await self._clock.sleep(due - self._clock.now())
+            key, word = next(iter(words.items()))
+            if self._clock.now() < word.due:
+                await self._code_alarm.wait(word.due)
                 continue
-            del self._codes[key]
-            if self._leads() and await self._write_code(key, code):
+            del words[key]
+            if self._leads() and await self._write_code(key, word):
                 await self._clock.sleep(1 / self._settings.codes_per_second)
             else:
                 await asyncio.sleep(0)  # 100,000 codes without a write must not block the loop
 
-    async def _write_code(self, key: str, code: str) -> bool:
+    async def _write_code(self, key: str, word: _Word) -> bool:
         stored = self._cache.mirror(WORKLOADS).get(namespace_and_name(key))
         if stored is None:
             return False
@@ -425,22 +449,24 @@ class Scheduler:
         status = workload.status
         if status.claim is not None or status.phase not in (None, "Waiting"):
             return False
-        if status.reason == code and status.phase == "Waiting":
-            return False
+        moment = datetime.fromtimestamp(self._clock.now(), UTC)
         changed = replace(
-            status,
+            with_never(workload, status, word.never, moment),
             phase="Waiting",
-            reason=code,
-            message=status.message if status.reason == code else "",
+            reason=word.code,
+            message=status.message if status.reason == word.code else "",
             queued_at=status.queued_at or workload.metadata.creation_timestamp,
         )
+        if status == replace(changed, queued_at=status.queued_at):
+            return False
         try:
             await write_status(self._store, body, changed, BY_SCHEDULER)
             self._notes.tell(workload, changed)
         except (ApiError, OSError) as fault:
             _log.debug("%s: its code was not written: %s", key, fault)
             again = self._clock.now() + self._settings.code_after_seconds
-            self._codes.setdefault(key, (code, again))
+            words = self._codes if word.never is None else self._urgent
+            words.setdefault(key, with_fields(word, due=again))
         return True
 
 

@@ -1,8 +1,10 @@
 """Whether a workload could ever start: on an empty fleet with every cluster open.
 
 A workload that does not fit here can never start, whatever ends, until the fleet, a queue or the
-workload is changed. Only lasting limits count. Closed clusters, taints, nodes that are not ready
-and stock-outs of elastic pools are temporary, so pools are assumed to have enough nodes.
+workload is changed. Only lasting limits count. Closed clusters, taints of clusters, nodes that are
+cordoned or not ready, pods of others and stock-outs of elastic pools are temporary, so pools are
+assumed to have enough nodes. Nothing is said of a workload that may use a cluster whose first
+report is awaited.
 
 That must be so in every form, at the smallest size, and on every flavor. If it would fit somewhere
 but may not go there, the rule that keeps it away is named, not its size.
@@ -15,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairway.api.meta import Rung
+from fairway.api.meta import Rung, Taint
 from fairway.api.reasons import Code, Reason
 from fairway.core.model import Form, Workload
 from fairway.core.modes.gang_split import can_split, split
@@ -29,6 +31,7 @@ from fairway.core.reasons import quota_reason, refusal_reason
 from fairway.core.snapshot import Facts, Snapshot
 
 _NODES_ENOUGH = 1_000_000  # of a pool
+_PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 def impossible(facts: Facts, workload: Workload) -> Reason | None:
@@ -59,7 +62,11 @@ def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
             reason = quota_reason(planning, request)
             if reason is not None:
                 reasons.append(_for_ever(reason))
-            elif not planning.has_clusters or _has_room(planning, request):
+            elif (
+                not planning.has_clusters
+                or _has_room(planning, request)
+                or _is_unknown(planning, lasting)
+            ):
                 return None
             else:
                 reasons.extend(_excluded(planning, request))
@@ -72,11 +79,22 @@ def _blame(reason: Reason) -> int:
     return 0 if reason.cluster else 1 if reason.code == Code.IMPOSSIBLE else 2
 
 
+def _is_unknown(planning: PlanningRound, workload: Workload) -> bool:
+    """Whether a cluster that it may use has not reported its nodes yet."""
+    allowed = planning.candidates(workload).allowed
+    return not all(planning.cluster(name).has_reported for name in allowed)
+
+
 def _open(cluster: Cluster) -> Cluster:
-    ready = np.ones(len(cluster.nodes), dtype=np.bool_)
+    nodes = cluster.nodes
     return replace(
         cluster,
-        nodes=replace(cluster.nodes, ready=ready),
+        nodes=replace(
+            nodes,
+            ready=np.ones(len(nodes), dtype=np.bool_),
+            capacity={**nodes.capacity, **nodes.whole},
+            taint_sets=tuple(map(_lasting_taints, nodes.taint_sets)),
+        ),
         taints=(),
         is_open=True,
         pools=tuple(
@@ -84,6 +102,11 @@ def _open(cluster: Cluster) -> Cluster:
             for pool in cluster.pools
         ),
     )
+
+
+def _lasting_taints(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    """Taints but those that Kubernetes sets for a while: cordoned, under pressure, not ready."""
+    return tuple(taint for taint in taints if not taint.key.startswith(_PASSING_TAINTS))
 
 
 def _least(workload: Workload) -> Iterator[Form]:
@@ -132,7 +155,10 @@ def _excluded(planning: PlanningRound, request: PlacementRequest) -> Iterator[Re
     for cluster, refusal in candidates.refused:
         if _fits(planning, request, cluster, may_buy=True):
             yield refusal_reason(cluster, refusal)
+    reach = _reach(planning, request.workload)
     for cluster in candidates.allowed:
+        if "Provision" in reach.get(cluster, ()):
+            continue  # it has no room in any way
         if _fits(planning, request, cluster, may_buy=True):
             group = candidates.group_of()[cluster]
             yield Reason(code=Code.NOT_SELECTED, cluster=cluster, group=group)
