@@ -268,7 +268,8 @@ class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     move_margin: Annotated[
         int,
         doc(
-            "Points by which a cluster must score better to replace one that is already chosen.",
+            "Points by which a cluster must score better to replace one that the policy has "
+            "already chosen (status.decisions). Scores move nothing that runs.",
             minimum=0,
             maximum=20_000,
         ),

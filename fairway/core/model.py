@@ -397,6 +397,7 @@ class Flavor:
     cluster_labels: tuple[tuple[str, str], ...] = ()
     node_taints: tuple[Taint, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    is_interruptible: bool = False  # the provider may reclaim its nodes
     speed_nanos: int = 1_000_000_000
     prices: Mapping[str, int] = field(default_factory=dict)  # nanos of currency per unit and hour
 
@@ -416,6 +417,7 @@ class Pool:
     is_doubtful: bool = False  # may be out of stock: used only as a last resort
     is_unsure: bool = False  # was out of stock: one request at a time until nodes arrive
     out_until: float = 0.0  # when it is no longer doubtful
+    is_interruptible: bool = False  # the provider may reclaim its nodes
     quota: str = ""  # provider quota that it shares with other pools
     limited: tuple[str, ...] = ()  # resources that this quota limits
 

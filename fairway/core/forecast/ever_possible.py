@@ -27,7 +27,7 @@ from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.provisioning.pools import Provisioned, find_pool
-from fairway.core.reasons import quota_reason, refusal_reason
+from fairway.core.reasons import no_flavor, quota_reason, refusal_reason
 from fairway.core.snapshot import Facts, Snapshot
 
 _NODES_ENOUGH = 1_000_000  # of a pool
@@ -56,7 +56,7 @@ def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
     for form in _least(workload):
         options = planning.assignments(lasting, form)
         if not options:
-            reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
+            reasons.append(no_flavor(planning, lasting, form))
         for option in options:
             request = PlacementRequest(lasting, form, option)
             reason = quota_reason(planning, request)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fairway.api.meta import Rung
-from fairway.api.reasons import Code, Reason
+from fairway.api.reasons import Reason
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import BalancedOrder, Totals
 from fairway.core.clusters.candidates import Names
@@ -43,6 +43,7 @@ from fairway.core.reasons import (
     NoPools,
     NoRoom,
     kept_reason,
+    no_flavor,
     quota_reason,
     shortage_reason,
 )
@@ -206,7 +207,7 @@ class _Gang:
         options = self.planning.assignments(self.workload, self.form)
         step = LadderStep(group="", clusters=NOWHERE, options=options)
         if not options:
-            outcome.reasons.append(Reason(code=Code.NO_FLAVOR, queue=self.workload.queue))
+            outcome.reasons.append(no_flavor(self.planning, self.workload, self.form))
         for may_borrow in victim_passes(self.planning, self.workload):
             for option in self._by_preference(options):
                 request = self._request(option)

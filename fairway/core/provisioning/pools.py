@@ -68,7 +68,8 @@ def find_pool(
             pool_takes(place, pool, pod_set.shape, flavors[pod_set.name], rivals)
             for pod_set in form.pod_sets
         ]
-        if not any(takes):
+        may_leave = pool.is_interruptible and not request.workload.preemptible
+        if may_leave or not any(takes):
             continue
         if pool.is_doubtful and not is_last_resort:
             has_passed_over = True
