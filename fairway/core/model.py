@@ -476,6 +476,7 @@ class Policy:
     tolerations: tuple[Toleration, ...] = ()
     spread: tuple[Spread, ...] = ()
     division: Division = Division()
+    splits_across_groups: bool = False  # gangs that no single group can hold
     ladder: tuple[tuple[str, Rung], ...] = ()  # (group, rung); empty: the default order
     weighs_price: bool = False
     scores: tuple[Score, ...] = ()  # complete: Additive is resolved

@@ -20,7 +20,7 @@ import numpy as np
 from fairway.api.meta import Rung, Taint
 from fairway.api.reasons import Code, Reason
 from fairway.core.model import Form, Workload
-from fairway.core.modes.gang_split import can_split, split
+from fairway.core.modes.gang_split import across_groups, can_split, is_ever_split, within_groups
 from fairway.core.modes.ladder import steps_of
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
@@ -124,7 +124,10 @@ def _has_room(planning: PlanningRound, request: PlacementRequest) -> bool:
         for cluster, rungs in reach.items()
     ):
         return True
-    return can_split(workload, request.form) and bool(split(planning, request, tuple(reach)))
+    if not can_split(workload, request.form):
+        return False
+    grounds = (*within_groups(planning, workload), across_groups(planning, workload))
+    return any(is_ever_split(planning, request, tuple(clusters)) for clusters in grounds)
 
 
 def _reach(planning: PlanningRound, workload: Workload) -> dict[str, set[Rung]]:
