@@ -103,15 +103,12 @@ class WorkloadMention(Part, frozen=True, kw_only=True):
 class WaitsFor(Part, frozen=True, kw_only=True):
     """A condition to be met before the pods can run."""
 
-    type: Annotated[
-        Literal["Preemption", "Provision", "Data", "Ready"], doc("Type of the condition.")
-    ]
+    type: Annotated[Literal["Preemption", "Provision"], doc("Type of the condition.")]
     workload: Annotated[WorkloadMention | None, doc("Preempted workload that must be gone.")] = None
     attempt: Annotated[int, doc("Last attempt of that workload that must be gone.", minimum=0)] = 0
     cluster: Annotated[Reference, doc("Cluster where it must happen.")] = ""
     pool: Annotated[OptionalLabel, doc("Elastic pool that must provision nodes.")] = ""
     count: Annotated[Count, doc("Number of nodes to provision.")] = 0
-    data: Annotated[OptionalLabel, doc("Data that must arrive.")] = ""
 
 
 class Claim(Part, frozen=True, kw_only=True):

@@ -424,9 +424,6 @@ class AgentStatus(Part, frozen=True, kw_only=True):
     last_seen_at: Annotated[
         datetime | None, doc("Approximate time of the agent's last heartbeat.")
     ] = None
-    skew_seconds: Annotated[
-        int, doc("Seconds by which the agent's clock is ahead of the hub's.")
-    ] = 0
     report_sequence: Annotated[
         int, doc("Sequence of the agent's last whole report.", minimum=0)
     ] = 0

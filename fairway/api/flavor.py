@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fairway.api.amounts import Quantity
 from fairway.api.doc import Count, Name, ResourceName, Text, doc
-from fairway.api.meta import Conditions, Labels, Object, Part, ResourceList, Taint, Toleration
+from fairway.api.meta import Labels, Object, Part, ResourceList, Taint, Toleration
 
 ONE = Quantity.of(1)
 
@@ -33,7 +33,11 @@ class FlavorSpec(Part, frozen=True, kw_only=True):
         doc("Tolerations added to pods placed on this flavor.", max_items=16, list_type="atomic"),
     ] = ()
     interruptible: Annotated[
-        bool, doc("Whether the provider may reclaim such nodes, as with spot capacity.")
+        bool,
+        doc(
+            "Whether the provider may reclaim such nodes, as with spot capacity. Workloads that "
+            "are not preemptible do not use it."
+        ),
     ] = False
     speed: Annotated[Quantity, doc("Speed relative to other flavors; 1 is the reference.")] = ONE
     prices: Annotated[
@@ -55,7 +59,6 @@ class FlavorStatus(Part, frozen=True, kw_only=True):
     allocatable: Annotated[
         ResourceList, doc("Total resources of those nodes that are available to pods.")
     ] = {}
-    conditions: Annotated[Conditions, doc("Latest observations of the flavor's state.")] = ()
 
 
 class Flavor(Object, frozen=True, kw_only=True):

@@ -21,7 +21,6 @@ from fairway.api.doc import (
     rules,
 )
 from fairway.api.meta import (
-    Conditions,
     Object,
     OnClusterLost,
     Part,
@@ -349,23 +348,15 @@ class FleetStatus(Part, frozen=True, kw_only=True):
         int, doc("Generation of the object that this status reflects.")
     ] = 0
     phase: Annotated[Code, doc("Running, Paused or Broken.")] = ""
-    term: Annotated[
-        int,
-        doc(
-            "Increases with each batch of decisions; agents refuse works with a lower term.",
-            minimum=0,
-        ),
-    ] = 0
     leader: Annotated[str, doc("Hub replica that decides.", max_length=253)] = ""
     clusters: Annotated[Count, doc("Number of accepted clusters.")] = 0
     ready_clusters: Annotated[Count, doc("Number of clusters that are ready.")] = 0
-    waiting_workloads: Annotated[Count, doc("Number of pending workloads.")] = 0
-    claimed_workloads: Annotated[Count, doc("Workloads that hold a claim.")] = 0
+    waiting_workloads: Annotated[Count, doc("Number of pending workloads in all queues.")] = 0
+    claimed_workloads: Annotated[Count, doc("Workloads of all queues that hold a claim.")] = 0
     breakers: Annotated[
         tuple[BreakerStatus, ...],
         doc("State of the breakers.", max_items=8, list_type="map", list_map_keys=["name"]),
     ] = ()
-    conditions: Annotated[Conditions, doc("Latest observations of the fleet's state.")] = ()
 
 
 @rules(Rule("self.metadata.name == 'fleet'", "there is one fleet, and its name is fleet"))

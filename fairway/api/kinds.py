@@ -98,7 +98,7 @@ _FLEET = Kind(
         Column("Ready", ".status.readyClusters", "integer"),
         Column("Waiting", ".status.waitingWorkloads", "integer"),
         Column("Claimed", ".status.claimedWorkloads", "integer"),
-        Column("Term", ".status.term", "integer", is_wide=True),
+        Column("Leader", ".status.leader", is_wide=True),
         _AGE,
     ),
 )

@@ -253,6 +253,14 @@ class PlacementPolicySpec(Part, frozen=True, kw_only=True):
         doc("Spread rules, most important first.", max_items=8, list_type="atomic"),
     ] = ()
     division: Annotated[Division, doc("How replicas are divided over clusters.")] = Division()
+    gang_split: Annotated[
+        Literal["WithinGroup", "AcrossGroups"],
+        doc(
+            "How a gang is split that may run in several clusters (gang.clustersMax). WithinGroup: "
+            "over clusters of one group. AcrossGroups: over clusters of several groups, if no step "
+            "of the ladder places it; it takes idle capacity, of earlier groups first."
+        ),
+    ] = "WithinGroup"
     ladder: Annotated[
         tuple[LadderStep, ...],
         doc(
@@ -283,7 +291,8 @@ class PlacementPolicySpec(Part, frozen=True, kw_only=True):
     move_margin: Annotated[
         int,
         doc(
-            "Points by which a cluster must score better to replace one that is already chosen.",
+            "Points by which a cluster must score better to replace one that the policy has "
+            "already chosen (status.decisions). Scores move nothing that runs.",
             minimum=0,
             maximum=20_000,
         ),

@@ -36,7 +36,11 @@ class ElasticPool(Part, frozen=True, kw_only=True):
         ),
     ] = 1
     interruptible: Annotated[
-        bool, doc("Whether the provider may reclaim nodes: spot rather than on demand.")
+        bool,
+        doc(
+            "Whether the provider may reclaim nodes: spot rather than on demand. No nodes of it "
+            "are requested for workloads that are not preemptible."
+        ),
     ] = False
     quota: Annotated[
         OptionalLabel, doc("Provider quota of the cluster that the pool counts against.")

@@ -27,7 +27,6 @@ from fairway.api.doc import (
 from fairway.api.flavor import ONE
 from fairway.api.meta import (
     ClusterSelector,
-    Conditions,
     Hold,
     LabelSelector,
     Object,
@@ -390,7 +389,6 @@ class QueueStatus(Part, frozen=True, kw_only=True):
     uncovered: Annotated[
         Uncovered | None, doc("What applies to resources that no resource group names.")
     ] = None
-    conditions: Annotated[Conditions, doc("Latest observations of the queue's state.")] = ()
 
 
 @rules(

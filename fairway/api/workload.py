@@ -252,7 +252,11 @@ class WorkloadSpec(Part, frozen=True, kw_only=True):
         Checkpoint | None, doc("How it saves its work; unset: all work is lost when it is stopped.")
     ] = None
     preemptible: Annotated[
-        bool, doc("Whether it may be preempted; if not, it runs only within nominal quota.")
+        bool,
+        doc(
+            "Whether it may be preempted; if not, it runs only within nominal quota, and not on "
+            "interruptible flavors or new nodes of interruptible pools."
+        ),
     ] = True
     on_cluster_lost: Annotated[
         OnClusterLost | None,

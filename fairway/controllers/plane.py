@@ -25,6 +25,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.clusters.controller import Clusters
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.context import Context
+from fairway.controllers.flavors import Flavors
 from fairway.controllers.fleet_policies import FleetPolicies
 from fairway.controllers.glance import glance
 from fairway.controllers.history.book_lines import Keeper, NoKeeper
@@ -136,6 +137,7 @@ class ControlPlane:
             # These look periodically, whether or not anything happened.
             Clusters(context, look_seconds=look_seconds),
             Queues(context, scheduler=scheduler, look_seconds=look_seconds),
+            Flavors(context, scheduler=scheduler),
             Policies(context, scheduler=scheduler, look_seconds=look_seconds),
             self.fleet_policies,
             Inventory(context, scheduler=scheduler, look_seconds=look_seconds),

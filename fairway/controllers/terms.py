@@ -81,6 +81,10 @@ class Terms:
         self.term = 0
 
     @property
+    def identity(self) -> str:
+        return self._settings.identity
+
+    @property
     def is_leader(self) -> bool:
         """Whether this replica leads, as far as it can know by itself."""
         return self._clock.monotonic() < self._led_until

@@ -392,6 +392,7 @@ class Flavor:
     cluster_labels: tuple[tuple[str, str], ...] = ()
     node_taints: tuple[Taint, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    is_interruptible: bool = False  # the provider may reclaim its nodes
     speed_nanos: int = 1_000_000_000
     prices: Mapping[str, int] = field(default_factory=dict)  # nanos of currency per unit and hour
 
@@ -412,6 +413,7 @@ class Pool:
     awaits_stock: bool = False  # the source of its stock has not answered yet: nothing is left
     is_unsure: bool = False  # was out of stock: one request at a time until nodes arrive
     out_until: float = 0.0  # when it is no longer doubtful
+    is_interruptible: bool = False  # the provider may reclaim its nodes
     quota: str = ""  # provider quota that it shares with other pools
     limited: tuple[str, ...] = ()  # resources that this quota limits
 
@@ -471,6 +473,7 @@ class Policy:
     tolerations: tuple[Toleration, ...] = ()
     spread: tuple[Spread, ...] = ()
     division: Division = Division()
+    splits_across_groups: bool = False  # gangs that no single group can hold
     ladder: tuple[tuple[str, Rung], ...] = ()  # (group, rung); empty: the default order
     weighs_price: bool = False
     scores: tuple[Score, ...] = ()  # complete: Additive is resolved

@@ -123,7 +123,14 @@ class PlanningRound:
         if result is None:
             result = assignments(form, known[0], self.snapshot.facts.flavors)
             known[1][form.likeness] = result
-        return result
+        if workload.preemptible:
+            return result
+        return [option for option in result if not self.is_interruptible(option)]
+
+    def is_interruptible(self, option: Assignment) -> bool:
+        """Whether a provider may reclaim nodes of its flavors."""
+        flavors = self.snapshot.facts.flavors
+        return any(flavors[name].is_interruptible for name in option.names if name in flavors)
 
     def wants(self, cluster: str, request: PlacementRequest) -> list[Want]:
         """The pods of a request, with the nodes each set may use, less those kept for others."""

@@ -11,7 +11,7 @@ computed at once. Workloads that are refused together share their reasons.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, overload
 
 from fairway.api.meta import Rung
@@ -28,7 +28,7 @@ from fairway.core.clusters.candidates import (
     Refusal,
     Tainted,
 )
-from fairway.core.model import Usage, Workload, unit_nanos
+from fairway.core.model import Form, Usage, Workload, unit_nanos
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.quota.flavors import Assignment
@@ -168,6 +168,16 @@ def quota_reason(planning: PlanningRound, request: PlacementRequest) -> Reason |
         flavor=request.flavor,
         short=in_nanos(never or missing),
     )
+
+
+def no_flavor(planning: PlanningRound, workload: Workload, form: Form) -> Reason:
+    """That no flavor of its queue suits a workload; names the one that only its provider spoils."""
+    bold = planning.assignments(replace(workload, preemptible=True), form)
+    for name in (name for option in bold for name in option.names):
+        if planning.snapshot.facts.flavors[name].is_interruptible:
+            why = "its nodes may be reclaimed, and the workload is not preemptible"
+            return Reason(code=Code.NO_FLAVOR, queue=workload.queue, flavor=name, other=why)
+    return Reason(code=Code.NO_FLAVOR, queue=workload.queue)
 
 
 def user_reason(planning: PlanningRound, request: PlacementRequest) -> Reason | None:

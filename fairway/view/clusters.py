@@ -367,6 +367,7 @@ def _pool(
         unit=pool.unit,
         price_nanos=price.nanos if price else None,
         provision_seconds=float(pool.provision_seconds),
+        is_interruptible=pool.interruptible,
         quota=pool.quota if limited else "",
         limited=tuple(sorted(back.get(name, name) for name in limited)),
     )

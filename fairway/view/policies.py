@@ -57,6 +57,7 @@ def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> 
         weighs_price=spec.weigh_price,
         scores=scores_of(spec),
         move_margin=spec.move_margin,
+        splits_across_groups=spec.gang_split == "AcrossGroups",
         return_home=model.ReturnHome(
             enabled=spec.return_home.enabled,
             after_seconds=float(spec.return_home.after_seconds),

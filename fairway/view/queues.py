@@ -34,6 +34,7 @@ def flavor_of(flavor: Flavor) -> model.Flavor:
         cluster_labels=tuple(sorted(spec.cluster_labels.items())),
         node_taints=spec.node_taints,
         tolerations=spec.tolerations,
+        is_interruptible=spec.interruptible,
         speed_nanos=spec.speed.nanos,
         prices={resource: price.nanos for resource, price in sorted(spec.prices.items())},
     )

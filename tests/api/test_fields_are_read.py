@@ -1,4 +1,6 @@
-"""Every field of every spec is read by code that acts on it: no promise without its keeper."""
+"""Every field of every spec is read by code that acts on it, and every field of every status is
+written by code that knows: no promise without its keeper.
+"""
 
 from __future__ import annotations
 
@@ -75,3 +77,53 @@ def test_a_field_of_a_spec_is_read(field: str) -> None:
         assert not is_read, f"{field} is read now: take it out of UNREAD"
     else:
         assert is_read, f"nothing reads {field}"
+
+
+# Modules that write a status as plain JSON, and do not name its kind.
+PLAIN_WRITERS = {"agent/cluster_status.py": "Cluster"}
+
+
+def status_fields() -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+    """Every field of every status: its names, and the types of which a writer names one."""
+    result: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+    for kind in KINDS:
+        for status in (f.type for f in msgspec.structs.fields(kind.struct) if f.name == "status"):
+            for struct in (inner for root in parts_in(status) for inner in structs(root)):
+                for field in msgspec.structs.fields(struct):
+                    key = f"{struct.__name__}.{field.name}"
+                    _, known = result.get(key, (frozenset(), frozenset()))
+                    types = known | {struct.__name__, kind.struct.__name__}
+                    result[key] = (frozenset({field.name, field.encode_name}), types)
+    specs = spec_fields()
+    return {key: value for key, value in result.items() if key not in specs}
+
+
+@cache
+def modules_writing() -> list[tuple[frozenset[str], frozenset[str]]]:
+    """For each module outside the API's types: the names in it, and the fields that it sets."""
+    modules = []
+    for path in CODE.rglob("*.py"):
+        if path.is_relative_to(CODE / "api"):
+            continue
+        names = {PLAIN_WRITERS.get(str(path.relative_to(CODE)), "")}
+        fields = set[str]()
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                    names.add(name)
+                case ast.keyword(arg=str(name)):
+                    fields.add(name)
+                case ast.Dict(keys=keys):
+                    fields.update(key.value for key in keys if isinstance(key, ast.Constant))
+                case ast.Call(args=[ast.Constant(value=str(name)), *_]):
+                    fields.add(name)
+        modules.append((frozenset(names), frozenset(fields)))
+    return modules
+
+
+@pytest.mark.parametrize("field", sorted(status_fields()))
+def test_a_field_of_a_status_is_written(field: str) -> None:
+    spellings, types = status_fields()[field]
+    assert any(spellings & fields and types & names for names, fields in modules_writing()), (
+        f"nothing writes {field}"
+    )

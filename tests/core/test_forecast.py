@@ -16,7 +16,7 @@ from fairway.core.forecast.starts import (
     forecast,
     impossible,
 )
-from fairway.core.model import Form, Policy, Pool, Queue, Workload
+from fairway.core.model import Form, Group, Policy, Pool, Queue, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.snapshot import Facts, Snapshot
 from tests.core.preemptions import FLAVOR, GPU, NOW, cluster, pods, queue, wants
@@ -273,6 +273,13 @@ def test_a_fleet_that_is_too_large_is_not_forecast(monkeypatch: pytest.MonkeyPat
     assert expected_start(facts, facts.workloads["w0"]) == Expected()
 
 
+SPLIT_WITHIN = Policy(
+    key="p",
+    groups=(
+        Group(name="first", clusters=frozenset({"a"})),
+        Group(name="second", clusters=frozenset({"b"})),
+    ),
+)
 POOL = Pool(name="p", shape=((GPU, 8000),), left=0)
 NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
     (
@@ -374,6 +381,61 @@ NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
             forms=(Form(pod_sets=(replace(pods(2, 4), member_size=1),)),),
         ),
         facts_of([], clusters=[cluster("a", NODE), cluster("b", NODE)]),
+        None,
+    ),
+    (
+        "nor one of which each pod set alone can be split",
+        replace(
+            wants("w", "q"),
+            clusters_max=2,
+            forms=(
+                Form(
+                    pod_sets=(
+                        replace(pods(2, 4), member_size=1),
+                        replace(pods(2, 4), name="more", member_size=1),
+                    )
+                ),
+            ),
+        ),
+        facts_of([], clusters=[cluster("a", NODE, NODE), cluster("b", NODE, NODE)]),
+        None,
+    ),
+    (
+        "a gang that may be split over fewer clusters than it needs",
+        replace(
+            wants("w", "q"),
+            clusters_max=2,
+            forms=(Form(pod_sets=(replace(pods(3, 4), member_size=1),)),),
+        ),
+        facts_of([], clusters=[cluster("a", NODE), cluster("b", NODE), cluster("c", NODE)]),
+        Reason(code=Code.IMPOSSIBLE),
+    ),
+    (
+        "a gang that may be split, but not over the groups of its policy",
+        replace(
+            wants("w", "q"),
+            policy="p",
+            clusters_max=2,
+            forms=(Form(pod_sets=(replace(pods(2, 4), member_size=1),)),),
+        ),
+        replace(
+            facts_of([], clusters=[cluster("a", NODE), cluster("b", NODE)]),
+            policies={"p": SPLIT_WITHIN},
+        ),
+        Reason(code=Code.IMPOSSIBLE),
+    ),
+    (
+        "unless the policy says that it may",
+        replace(
+            wants("w", "q"),
+            policy="p",
+            clusters_max=2,
+            forms=(Form(pod_sets=(replace(pods(2, 4), member_size=1),)),),
+        ),
+        replace(
+            facts_of([], clusters=[cluster("a", NODE), cluster("b", NODE)]),
+            policies={"p": replace(SPLIT_WITHIN, splits_across_groups=True)},
+        ),
         None,
     ),
     (

@@ -35,6 +35,7 @@ NEAR_FEW = policy("few", groups=[
 ])  # fmt: skip
 COPIES = policy("copies", division={"type": "Duplicated"})
 HOME_FIRST = policy("home", ["east"], ["west"])
+ACROSS = policy("across", ["east"], ["west"], gangSplit="AcrossGroups")
 
 CREDITS = queue("q", resourceGroups=[{"resources": ["credits"], "flavors": [
     {"name": "h100", "quotas": [{"resource": "credits", "nominal": 8}]}]}])  # fmt: skip
@@ -330,6 +331,62 @@ MODES = {
         [queue("q", 16), cluster("east", 4), cluster("west", 4),
          workload("a", "q", count=6, memberSize=2, gang={"clustersMax": 2})],
         ["a starts in east:4@h100 + west:2@h100"],
+    ),
+    "a gang may leave out a cluster that holds too little of it": (
+        [queue("q", 16), cluster("east", 2), cluster("north", 4), cluster("west", 4),
+         workload("a", "q", count=8, memberSize=2, gang={"clustersMax": 2})],
+        ["a starts in north:4@h100 + west:4@h100"],
+    ),
+    "it stays within a group of its policy": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 4), HOME_FIRST,
+         workload("a", "q", count=6, memberSize=2, policy="home", gang={"clustersMax": 2})],
+        ["a waits: DoesNotFit, NoVictims, NoPool"],
+    ),
+    "unless the policy lets it split across groups: then earlier groups are filled first": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 4), ACROSS,
+         workload("a", "q", count=6, memberSize=2, policy="across", gang={"clustersMax": 2})],
+        ["a starts in east:4@h100 + west:2@h100"],
+    ),
+    "a group that can hold all of it comes before a split across groups": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 8), ACROSS,
+         workload("a", "q", count=6, memberSize=2, policy="across", gang={"clustersMax": 2})],
+        ["a starts in west:6@h100"],
+    ),
+    "and so does a group in which victims make room for it": (
+        [queue("q", 16, preemption={"withinQueue": "LowerPriority"}), cluster("east", 8),
+         cluster("west", 4), ACROSS, workload("low", "q", count=4, running="east"),
+         workload("a", "q", count=6, memberSize=2, policy="across", priority=1,
+                  gang={"clustersMax": 2})],
+        ["low yields to a", "a starts in east:6@h100 after low"],
+    ),
+    "a split across groups uses no more clusters than the gang allows": (
+        [queue("q", 16), cluster("east", 2), cluster("north", 2), cluster("west", 4),
+         policy("across", ["east", "north"], ["west"], gangSplit="AcrossGroups"),
+         workload("a", "q", count=8, memberSize=2, policy="across", gang={"clustersMax": 2})],
+        ["a waits: DoesNotFit, NoVictims, NoPool"],
+    ),
+    "a gang that must stay together is not split across groups": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 4), ACROSS,
+         workload("a", "q", count=6, policy="across")],
+        ["a waits: DoesNotFit, NoVictims, NoPool"],
+    ),
+    "a group whose idle room the ladder leaves out takes no part": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 4),
+         policy("across", ["east"], ["west"], gangSplit="AcrossGroups",
+                ladder=[{"group": "g0", "rung": "Idle"}, {"group": "g1", "rung": "Provision"}]),
+         workload("a", "q", count=6, memberSize=2, policy="across", gang={"clustersMax": 2})],
+        ["a waits: DoesNotFit, NoPool"],
+    ),
+    "an elastic gang is split across groups before it shrinks": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 4), ACROSS,
+         workload("a", "q", count=6, leastCount=2, memberSize=2, policy="across",
+                  gang={"clustersMax": 2})],
+        ["a starts in east:4@h100 + west:2@h100"],
+    ),
+    "quota holds for all parts together": (
+        [queue("q", 5), cluster("east", 4), cluster("west", 4), ACROSS,
+         workload("a", "q", count=6, memberSize=2, policy="across", gang={"clustersMax": 2})],
+        ["a waits: QuotaTooSmall, NoVictims"],
     ),
     "an alternative is taken when its time has come": (
         [A100, queue("q", quotas={"h100": 8, "a100": 16}), cluster("east", 8, model="a100"),

@@ -43,6 +43,13 @@ CHANGED = {
         [queue("q", 16, clusters={"names": ["west"]}), EAST, WEST, service(2, "east", policy="")],
         ["s leaves 2 in east, is in west:2@h100"],
     ),
+    "a cluster that scores better moves nothing that runs, whatever the margin": (
+        [queue("q", 16), EAST, WEST,
+         policy("p", ["east", "west"], moveMargin=0, numberOfClusters=1, scoreMode="Exact",
+                scores=[{"builtIn": "Balance", "weight": 10}]),
+         service(4, "east")],
+        [],
+    ),
     "they stay where the policy says so": (
         [queue("q", 16), EAST, WEST, policy("p", ["west"], whenNoLongerAllowed="Stay"),
          service(2, "east")],

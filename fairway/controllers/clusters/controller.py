@@ -18,6 +18,7 @@ from fairway.api.errors import ApiError
 from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet, FleetStatus
 from fairway.api.names import work_namespace
+from fairway.api.queue import Queue
 from fairway.controllers.breakers import restore
 from fairway.controllers.clusters import health
 from fairway.controllers.clusters.health import Observation
@@ -46,6 +47,7 @@ class Clusters:
         self._states = context.states
         self._clock = context.clock
         self._shared = context.shared
+        self._terms = context.terms
         self._roster = context.cache.index(Roster)
         self._beats = Heartbeats(context.cache.mirror(LEASES), context.clock)
         self._counted_at: dict[str, float] = {}
@@ -142,11 +144,17 @@ class Clusters:
         self._shared.breakers = standing.looked_at(limits, now)
         breakers = self._shared.breakers.status(limits, now)
         is_broken = any(breaker.open_since for breaker in breakers)
+        queues = {queue.metadata.name: queue for queue in self._cache.all(Queue)}
+        roots = [queue for queue in queues.values() if queue.spec.parent not in queues]
         return replace(
             fleet.status,
             observed_generation=fleet.metadata.generation,
             phase="Paused" if fleet.spec.paused else "Broken" if is_broken else "Running",
             clusters=len(clusters),
             ready_clusters=sum(cluster.status.phase == "Ready" for cluster in clusters),
+            leader=self._terms.identity,
+            # A queue counts the workloads of all queues below it.
+            waiting_workloads=sum(queue.status.waiting_workloads for queue in roots),
+            claimed_workloads=sum(queue.status.claimed_workloads for queue in roots),
             breakers=breakers,
         )

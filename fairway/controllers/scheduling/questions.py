@@ -16,6 +16,7 @@ from fairway.core import cycle
 from fairway.core.costs.accounts import ClusterFlavor, supplies
 from fairway.core.cycle import START
 from fairway.core.explain.explain import explain
+from fairway.core.explain.flavor_status import FlavorNodes, flavor_nodes
 from fairway.core.explain.policy_counts import PolicyCount, policy_counts
 from fairway.core.explain.queue_status import QueueState, standings
 from fairway.core.explain.samples import Gauges, gauges
@@ -59,6 +60,14 @@ class Standings(Question[list[QueueState]]):
 
     def answer(self, view: View, now: float) -> list[QueueState]:
         return standings(view.snapshot(now))
+
+
+@dataclass(frozen=True, slots=True)
+class NodesByFlavor(Question[list[FlavorNodes]]):
+    """The nodes of every flavor."""
+
+    def answer(self, view: View, now: float) -> list[FlavorNodes]:
+        return flavor_nodes(view.snapshot(now))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from fairway.kinds.registry import KnownKinds, built_in
 from fairway.view.workloads import seconds_left
 
 AVOIDED_NODES = "fairway.dev/avoided-nodes"
-Desired = Literal["Run", "Reserve", "Hold"]
+Desired = Literal["Run", "Reserve"]
 _AVOIDED_MOST = 64
 _ACCEPTED = "Accepted"  # condition: whether the agent accepted the work
 _OWN_ANNOTATIONS = (PLACEMENT, AVOIDED_NODES, REVISION)
@@ -303,11 +303,9 @@ def _avoided(known: Known, cluster: Cluster, same: Work | None) -> tuple[str, ..
 
 
 def _desired(known: Known, workload: Workload, claim: Claim, same: Work | None) -> Desired:
-    """Run; Hold until data is there; or Reserve until every placement has its placeholders."""
+    """Run, or Reserve until every placement has its placeholders."""
     if same is not None and same.spec.desired == "Run":
         return "Run"
-    if any(victim.type == "Data" for victim in claim.waits_for):
-        return "Hold"
     gang = workload.spec.gang
     start = (gang.start if gang else None) or known.settings.fleet.defaults.gang_start
     if workload.spec.mode != "Gang" or gang is None or not gang.placeholders or start != "Reserve":

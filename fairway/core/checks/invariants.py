@@ -214,10 +214,20 @@ class _Walk:
         change = usage_of(*step.placed)
         for pair, amount in usage_of(*(workload.held.placed if workload.held else ())).items():
             change[pair] = change.get(pair, 0) - amount
+        if not workload.preemptible:
+            self._check_flavors(workload, step)
         self._check_quota(workload, {pair: amount for pair, amount in change.items() if amount > 0})
         self._add_usage(workload, change)
         if workload.held is None:
             self.claims.count(workload.queue, workload.user, 1)
+
+    def _check_flavors(self, workload: Workload, step: Admit) -> None:
+        held = usage_of(*(workload.held.placed if workload.held else ()))
+        for (flavor, resource), amount in usage_of(*step.placed).items():
+            known = self.facts.flavors.get(flavor)
+            is_more = amount > held.get((flavor, resource), 0)
+            if known is not None and known.is_interruptible and is_more:
+                self.say(workload.key, f"is not preemptible, and gets {flavor}, which may be lost")
 
     def _check_quota(self, workload: Workload, more: Mapping[tuple[str, str], int]) -> None:
         tree = self.snapshot.tree

@@ -20,14 +20,14 @@ import numpy as np
 from fairway.api.meta import Rung, Taint
 from fairway.api.reasons import Code, Reason
 from fairway.core.model import Form, Workload
-from fairway.core.modes.gang_split import can_split, split
+from fairway.core.modes.gang_split import across_groups, can_split, is_ever_split, within_groups
 from fairway.core.modes.ladder import steps_of
 from fairway.core.nodes import Cluster
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.provisioning.pools import Provisioned, find_pool
-from fairway.core.reasons import quota_reason, refusal_reason
+from fairway.core.reasons import no_flavor, quota_reason, refusal_reason
 from fairway.core.snapshot import Facts, Snapshot
 
 _NODES_ENOUGH = 1_000_000  # of a pool
@@ -56,7 +56,7 @@ def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
     for form in _least(workload):
         options = planning.assignments(lasting, form)
         if not options:
-            reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
+            reasons.append(no_flavor(planning, lasting, form))
         for option in options:
             request = PlacementRequest(lasting, form, option)
             reason = quota_reason(planning, request)
@@ -127,7 +127,10 @@ def _has_room(planning: PlanningRound, request: PlacementRequest) -> bool:
         for cluster, rungs in reach.items()
     ):
         return True
-    return can_split(workload, request.form) and bool(split(planning, request, tuple(reach)))
+    if not can_split(workload, request.form):
+        return False
+    grounds = (*within_groups(planning, workload), across_groups(planning, workload))
+    return any(is_ever_split(planning, request, tuple(clusters)) for clusters in grounds)
 
 
 def _reach(planning: PlanningRound, workload: Workload) -> dict[str, set[Rung]]:

@@ -1,7 +1,8 @@
 """Gangs: all pods of a workload or none, in one cluster.
 
 Flavors are tried in the queue's order, and clusters from the best. A gang that may be split runs
-its members in several clusters before any workload is preempted for it. A gang that may shrink does
+its members in several clusters of a group before any workload is preempted for it there, and in
+clusters of several groups, if its policy allows that, after all else. A gang that may shrink does
 so only if nothing else helped: then it starts with as many pods as fit, or as victims make room for
 if these are more. In a fleet without clusters quota alone decides.
 """
@@ -12,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fairway.api.meta import Rung
-from fairway.api.reasons import Code, Reason
+from fairway.api.reasons import Reason
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import BalancedOrder, Totals
 from fairway.core.clusters.candidates import Names
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import charge, evict, placed_of, provision
 from fairway.core.modes.gang_sizes import first_that_works, most_of, shrunk_by, sizes_above
-from fairway.core.modes.gang_split import can_split, split
+from fairway.core.modes.gang_split import across_groups, can_split, split
 from fairway.core.modes.ladder import (
     NOWHERE,
     LadderStep,
@@ -43,6 +44,7 @@ from fairway.core.reasons import (
     NoPools,
     NoRoom,
     kept_reason,
+    no_flavor,
     quota_reason,
     shortage_reason,
 )
@@ -55,6 +57,7 @@ def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool 
         gang = _Gang(planning, workload, form, is_last_resort)
         if planning.has_clusters:
             climb(gang, outcome)
+            gang.take_across_groups(outcome)
         else:
             gang.take_quota(outcome)
         if gang.is_placed:
@@ -100,7 +103,18 @@ class _Gang:
             if self.is_placed:
                 return
         if can_split(self.workload, self.form):
-            self._take_parts(step, outcome)
+            places = {ranked.cluster: step.group for ranked in self._rank(step)}
+            self._take_parts(step, places, outcome)
+
+    def take_across_groups(self, outcome: Outcome) -> None:
+        """Takes idle room of several groups for a gang that no step of the ladder has placed."""
+        if self.is_placed or not can_split(self.workload, self.form):
+            return
+        places = across_groups(self.planning, self.workload)
+        options = self.planning.assignments(self.workload, self.form)
+        if places and options:
+            step = LadderStep(group="", clusters=Names(places), options=options)
+            self._take_parts(step, places, outcome)
 
     def _take_room(self, request: PlacementRequest, step: LadderStep, outcome: Outcome) -> None:
         planning, option = self.planning, request.assignment
@@ -129,21 +143,21 @@ class _Gang:
             )
         )
 
-    def _take_parts(self, step: LadderStep, outcome: Outcome) -> None:
-        """Places the members of a gang that may be split in several clusters."""
+    def _take_parts(self, step: LadderStep, places: Mapping[str, str], outcome: Outcome) -> None:
+        """Places the members of a gang that may be split in several clusters, each of a group."""
         for option in self._by_preference(step.options):
             request = self._request(option)
             if quota_reason(self.planning, request) is not None:
                 continue
             if not step.may_borrow and self._borrow_level(option):
                 continue
-            names = tuple(ranked_cluster.cluster for ranked_cluster in self._rank(step))
-            parts = split(self.planning, request, names)
+            parts = split(self.planning, request, tuple(places))
             if parts is None:
                 continue
             placed = []
             for part in parts:
-                placement = placed_of(request.of(part.form), part.cluster, step.group, part.packed)
+                group = places[part.cluster]
+                placement = placed_of(request.of(part.form), part.cluster, group, part.packed)
                 charge(self.planning, self.workload, placement, part.packed)
                 placed.append(placement)
             self._finish(
@@ -206,7 +220,7 @@ class _Gang:
         options = self.planning.assignments(self.workload, self.form)
         step = LadderStep(group="", clusters=NOWHERE, options=options)
         if not options:
-            outcome.reasons.append(Reason(code=Code.NO_FLAVOR, queue=self.workload.queue))
+            outcome.reasons.append(no_flavor(self.planning, self.workload, self.form))
         for may_borrow in victim_passes(self.planning, self.workload):
             for option in self._by_preference(options):
                 request = self._request(option)

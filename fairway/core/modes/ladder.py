@@ -30,7 +30,7 @@ from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned
 from fairway.core.provisioning.price import price_of_loss, price_of_nodes
 from fairway.core.quota.flavors import Assignment
-from fairway.core.reasons import MayNotUse, user_reason
+from fairway.core.reasons import MayNotUse, no_flavor, user_reason
 
 NOWHERE: Final = Names(("",))  # where quota alone decides
 
@@ -111,7 +111,7 @@ def climb(climber: Climber, outcome: Outcome) -> None:
     planning, workload = climber.planning, climber.workload
     options = planning.assignments(workload, climber.form)
     if not options:
-        outcome.reasons.append(Reason(code=Code.NO_FLAVOR, queue=workload.queue))
+        outcome.reasons.append(no_flavor(planning, workload, climber.form))
         return
     candidates = planning.candidates(workload)
     if candidates.refused:

@@ -69,7 +69,8 @@ def find_pool(
             pool_takes(place, pool, pod_set.shape, flavors[pod_set.name], rivals)
             for pod_set in form.pod_sets
         ]
-        if not any(takes):
+        may_leave = pool.is_interruptible and not request.workload.preemptible
+        if may_leave or not any(takes):
             continue
         if pool.awaits_stock:
             refusal = Reason(

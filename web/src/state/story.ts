@@ -165,11 +165,7 @@ function current(
   const awaited = (claim.waitsFor ?? []).map((one) =>
     one.type === "Preemption"
       ? `${saidOfMention(one.workload)} is gone`
-      : one.type === "Provision"
-        ? `${plural(one.count ?? 0, "node")} of ${one.pool} come`
-        : one.type === "Data"
-          ? `${one.data} arrives`
-          : "all is ready",
+      : `${plural(one.count ?? 0, "node")} of ${one.pool} come`,
   );
   if (row.decided !== null)
     moments.push({
