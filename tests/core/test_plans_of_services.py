@@ -349,8 +349,8 @@ FAILED_OVER = {
         ["n1 yields to s", "s starts in north:1@h100 + south:1@h100 after n1"],
     ),
     "new nodes do": (
-        [queue("q", 64), EAST, cluster("north", 1, pools=[pool("n", 8, stock=1)]), SOUTH, WEST, PAIRS,
-         workload("x", "q", running="north"), after_east_failed(service(2, {"south": 2}))],
+        [queue("q", 64), EAST, cluster("north", 1, pools=[pool("n", 8, stock=1)]), SOUTH, WEST,
+         PAIRS, workload("x", "q", running="north"), after_east_failed(service(2, {"south": 2}))],
         ["s gets 1 of north/n", "s starts in north:2@h100 + south:2@h100"],
     ),
     "nobody yields to a further copy of a group without a number": (
