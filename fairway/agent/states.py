@@ -262,6 +262,7 @@ def _pod_set(name: str, pods: Sequence[PodSeen]) -> PodSetStatus:
         terminating=counts.get("terminating", 0),
         pending_since=_moment(since["Pending"]),
         unready_since=_moment(since["Bound"]),
+        beside=sum(pod.is_beside and pod.phase in _LIVE for pod in pods),
         revisions=_revisions(pods),
     )
 

@@ -160,6 +160,15 @@ class RolloutStrategy(Part, frozen=True, kw_only=True):
     by_group: Annotated[
         bool, doc("Whether each group of the placement policy is a batch, in the policy's order.")
     ] = False
+    part_of_cluster: Annotated[
+        bool,
+        doc(
+            "Whether the percentages of a canary and of batches may be a part of the replicas of "
+            "a cluster for a Deployment too. This part runs in a second Deployment, whose name "
+            "ends in -canary, until the cluster is updated. A StatefulSet and a LeaderWorkerSet "
+            "always can be updated in part."
+        ),
+    ] = False
     max_unavailable: Annotated[
         Count | None,
         doc(
@@ -237,6 +246,11 @@ class ClusterRevision(Part, frozen=True, kw_only=True):
     share: Annotated[
         Count | None, doc("Number of its replicas that should have it; unset: all.")
     ] = None
+    base: Annotated[
+        LabelValue,
+        doc("Mark of the revision of its other replicas, if a second Deployment has the share."),
+    ] = ""
+    beside: Annotated[Count, doc("Number of its replicas that a second Deployment has now.")] = 0
     allowance: Annotated[
         Count, doc("Number of its replicas that may be unavailable during the update.")
     ] = 0

@@ -300,6 +300,10 @@ class PodSetStatus(Part, frozen=True, kw_only=True):
         datetime | None,
         doc("Time since which the oldest pod with a node that is not ready has been so."),
     ] = None
+    beside: Annotated[
+        Count,
+        doc("Pods of a second Deployment of the work that are neither finished nor terminating."),
+    ] = 0
     revisions: Annotated[
         tuple[RevisionPods, ...],
         doc(

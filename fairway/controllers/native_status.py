@@ -9,7 +9,7 @@ workload: the same workload gives the same status.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -76,9 +76,12 @@ def _status(
 
 def _merged(body: JsonObject, works: Sequence[Work], kind: Kind) -> JsonObject | None:
     """The statuses that clusters report, merged; None if none does."""
-    statuses = {
-        work.spec.cluster: value for work in works if (value := _feedback(work)) is not None
-    }
+    statuses: dict[str, JsonObject] = {}
+    for work in works:
+        for at, status in enumerate(_feedback(work)):
+            # A second Deployment may run beside the first during a rollout.
+            if not at or kind.name == "Deployment":
+                statuses[f"{work.spec.cluster}/{at}" if at else work.spec.cluster] = status
     return kind.merge(body, statuses) if statuses else None
 
 
@@ -112,11 +115,11 @@ def _english(reason: str) -> str:
     return sentence(Reason(code=known[reason])) if reason in known else reason
 
 
-def _feedback(work: Work) -> JsonObject | None:
-    """The object's status in a cluster, as fed back by its work."""
+def _feedback(work: Work) -> Iterator[JsonObject]:
+    """The statuses of the objects that run in a cluster, as fed back by its work."""
     for manifest in work.status.manifests:
         for value in manifest.feedback:
             if value.name == STATUS_FEEDBACK and value.type == "Json" and value.value:
                 decoded: Any = msgspec.json.decode(value.value)
-                return decoded if isinstance(decoded, dict) else None
-    return None
+                if isinstance(decoded, dict):
+                    yield decoded

@@ -21,6 +21,7 @@ WORK = "fairway.dev/work"
 ATTEMPT = "fairway.dev/attempt"
 POD_SET = POD_SET_LABEL
 REVISION = "fairway.dev/revision"
+PART = "fairway.dev/part"  # of pods that a second object runs beside the first
 _LABEL_MOST = 63
 _DIGEST_LENGTH = 10
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

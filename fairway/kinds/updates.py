@@ -2,9 +2,9 @@
 
 A revision is what pods are made from. Counts and the pace of an update are not part of it, so
 scaling a service or changing its pace restarts nothing. A kind with a partition can have two
-revisions in one cluster; any other kind has one per cluster, and its own controller does the
-rolling update between two. Fairway never requests more pods than were claimed: to surge, request
-more replicas, which are claimed like any others.
+revisions in one cluster, and a Deployment can by a second one beside it; any other kind has one per
+cluster, and its own controller does the rolling update between two. Fairway never requests more
+pods than were claimed: to surge, request more replicas, which are claimed like any others.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from hashlib import sha256
 import msgspec
 
 from fairway.api.meta import JsonObject
-from fairway.kinds.decision import REVISION, Change, decorate
+from fairway.kinds.decision import PART, REVISION, Change, decorate
 from fairway.kinds.interface import Kind
 from fairway.kinds.native import clean_manifest
-from fairway.kinds.plain import child, with_value, without
+from fairway.kinds.plain import child, text, with_value, without
 from fairway.kinds.registry import KnownKinds
 from fairway.kinds.replicated import REPLICAS
 
+_SECOND = "-canary"  # the end of the second Deployment's name
 _MARK_LENGTH = 10
 _encode = msgspec.json.Encoder(order="deterministic").encode
 # Fields of a kind's spec that do not affect its pods.
@@ -72,6 +73,31 @@ def restore_revision(current: JsonObject, revision: JsonObject) -> JsonObject:
 def is_divisible(manifest: JsonObject) -> bool:
     """Whether replicas in one cluster can have different revisions."""
     return _kind_of(manifest) in _PARTITIONED
+
+
+def may_have_second(manifests: Sequence[JsonObject]) -> bool:
+    """Whether a second object may run a part of a service beside the first."""
+    first, *others = manifests
+    name = text(second_of(first), "metadata", "name")
+    return _kind_of(first) == ("apps/v1", "Deployment") and not any(
+        _kind_of(other) == _kind_of(first) and text(other, "metadata", "name") == name
+        for other in others
+    )
+
+
+def second_of(deployment: JsonObject) -> JsonObject:
+    """A second Deployment that runs beside the first.
+
+    Its pods have all labels of the first one's, so that Services select both, and one more, which
+    its selector requires. The selector of the first matches the pods of both, but a Deployment
+    leaves ReplicaSets alone that another one controls.
+    """
+    name = f"{text(deployment, 'metadata', 'name')}{_SECOND}"
+    second = with_value(deployment, ("metadata", "name"), name)
+    for path in (("spec", "selector", "matchLabels"), ("spec", "template", "metadata", "labels")):
+        labels = {**child(second, *path), PART: _SECOND.removeprefix("-")}
+        second = with_value(second, path, labels)
+    return second
 
 
 def step_most(manifest: JsonObject) -> int | None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from fairway.api.names import work_namespace
 from fairway.api.rollout import APPROVED, RESUMED, approval_of, failure_of
 from fairway.clock import VirtualClock
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.keys import REVISIONS, ROLLOUTS
+from fairway.store.keys import REVISIONS, ROLLOUTS, WORKS
 from tests.controllers.fleets import Fleet, running
 from tests.controllers.rollouts import (
     BAD,
@@ -398,3 +400,92 @@ async def test_revisions_past_the_limit_are_forgotten_and_go_with_their_rollout(
     assert (await fleet.store.list(REVISIONS)).items == []
     pods = fleet.worlds.world("beijing").pods("default.llm") or []
     assert [pod.started_at for pod in pods] == began  # its mark stays, and nothing starts anew
+
+
+PART = {
+    "canary": {"percent": 25, "clusters": ["beijing"]},
+    "partOfCluster": True,
+    "maxUnavailable": 1,
+    "soakSeconds": 30,
+}
+
+
+def objects(fleet: Fleet, cluster: str) -> dict[str, int]:
+    """Pods of each object in a cluster; their names end in a number."""
+    pods = fleet.worlds.world(cluster).pods("default.llm") or []
+    names = [pod.name.rpartition("-")[0] for pod in pods]
+    return {name: names.count(name) for name in sorted(set(names))}
+
+
+async def test_a_canary_may_be_a_part_of_a_cluster_in_a_second_deployment(fleet: Fleet) -> None:
+    await served(fleet, strategy=PART)
+    began = {pod.name: pod.started_at for pod in fleet.worlds.world("beijing").pods("default.llm")}
+    await fleet.apply(service(BETTER))
+    await fleet.clock.advance(0.25)
+    while (await found(fleet)).status.phase != "Soaking":
+        await watched(fleet, 1, floor=7)
+    assert images(fleet)["beijing"] == [GOOD, GOOD, BETTER, BETTER]
+    assert images(fleet)["hangzhou"] == [GOOD] * 3
+    assert objects(fleet, "beijing") == {"llm": 2, "llm-canary": 2}
+    pods = fleet.worlds.world("beijing").pods("default.llm") or []
+    kept = {pod.name: pod.started_at for pod in pods if pod.images == (GOOD,)}
+    assert kept.items() <= began.items(), "the others are not touched"
+    second = await manifest(fleet, "beijing", "llm-canary")
+    first = await manifest(fleet, "beijing", "llm")
+    labels = second["spec"]["template"]["metadata"]["labels"]
+    assert labels.items() >= second["spec"]["selector"]["matchLabels"].items()
+    assert labels.items() >= first["spec"]["selector"]["matchLabels"].items(), "Services see both"
+    assert first["spec"]["template"]["metadata"]["labels"].items() >= {"app": "llm"}.items()
+    while (await found(fleet)).status.phase != "Completed":
+        await watched(fleet, 1, floor=7)
+    await watched(fleet, 60, floor=7)
+    assert images(fleet)["beijing"] == [BETTER] * 4
+    assert objects(fleet, "beijing") == {"llm": 4}
+
+
+async def test_a_bad_part_of_a_cluster_goes_back_and_the_rest_never_restarts(
+    fleet: Fleet,
+) -> None:
+    await served(fleet, strategy=PART)
+    pods = fleet.worlds.world("beijing").pods("default.llm") or []
+    began = {pod.name: pod.started_at for pod in pods}
+    await fleet.apply(service(BAD))
+    await watched(fleet, 50, floor=7)
+    assert images(fleet)["beijing"].count(BAD) == 1, "the second of them waits for the first"
+    back = await until(fleet, "RolledBack")
+    assert back.status.reason == "ProgressDeadlineExceeded"
+    await watched(fleet, 60, floor=7)
+    assert objects(fleet, "beijing") == {"llm": 4}
+    assert images(fleet)["beijing"] == [GOOD] * 4
+    pods = fleet.worlds.world("beijing").pods("default.llm") or []
+    same = [pod.name for pod in pods if began.get(pod.name) == pod.started_at]
+    assert len(same) == 3, "those of the first Deployment ran all the time"
+
+
+async def test_a_hub_that_restarts_goes_on_with_a_part_of_a_cluster(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    async with running(store, clock, tmp_path / "clusters") as fleet:
+        await fleet.apply(FLEET)
+        await served(fleet, strategy={**PART, "approval": "AfterCanary"})
+        await fleet.apply(service(BETTER))
+        waits = await until(fleet, "AwaitingApproval")
+        before = [(item.beside, item.base) for item in waits.status.clusters]
+        assert before[0] == (2, waits.status.stable)
+        worlds = fleet.worlds
+    async with running(store, clock, tmp_path / "clusters", worlds=worlds) as fleet:
+        await fleet.clock.advance(30)
+        again = await found(fleet)
+        assert [(item.beside, item.base) for item in again.status.clusters] == before
+        assert objects(fleet, "beijing") == {"llm": 2, "llm-canary": 2}
+        await patch(fleet, {"metadata": {"annotations": {APPROVED: approval_of(again.status)}}})
+        await until(fleet, "Completed")
+        await watched(fleet, 60, floor=7)
+        assert objects(fleet, "beijing") == {"llm": 4}
+
+
+async def manifest(fleet: Fleet, cluster: str, name: str) -> dict[str, Any]:
+    """An object as the work of a cluster has it."""
+    work = (await fleet.store.get(WORKS, "default.llm", work_namespace(cluster))).object()
+    bodies = [item["object"] for item in work["spec"]["manifests"]]
+    return next(body for body in bodies if body["metadata"]["name"] == name)

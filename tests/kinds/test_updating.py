@@ -11,7 +11,9 @@ from fairway.kinds.updates import (
     Pace,
     is_divisible,
     mark_of,
+    may_have_second,
     restore_revision,
+    second_of,
     step_most,
     with_pace,
 )
@@ -107,6 +109,23 @@ def test_a_partition_leaves_the_lower_ordinals(share: int | None, partition: int
 )
 def test_how_far_and_how_fast_a_kind_goes(kind: str, divisible: bool, step: int | None) -> None:
     assert (is_divisible(service(kind)), step_most(service(kind))) == (divisible, step)
+
+
+def test_a_second_deployment_has_the_labels_of_the_first_and_a_selector_of_its_own() -> None:
+    first = {**service(selector={"matchLabels": {"app": "llm"}}), "metadata": {"name": "llm"}}
+    second = second_of(first)
+    assert second["metadata"]["name"] == "llm-canary"
+    both = {"app": "llm", "fairway.dev/part": "canary"}
+    assert second["spec"]["selector"] == {"matchLabels": both}
+    assert second["spec"]["template"]["metadata"]["labels"] == both
+    assert first["spec"]["selector"] == {"matchLabels": {"app": "llm"}}, "it is left alone"
+
+
+def test_only_a_deployment_has_a_second_and_only_if_its_name_is_free() -> None:
+    first = {**service(), "metadata": {"name": "llm"}}
+    assert may_have_second([first])
+    assert not may_have_second([first, {**service(), "metadata": {"name": "llm-canary"}}])
+    assert not may_have_second([{**service("StatefulSet"), "metadata": {"name": "llm"}}])
 
 
 def test_an_undo_keeps_counts_pace_and_identity() -> None:

@@ -50,6 +50,7 @@ class PodSeen:
     reason: str = ""  # as Kubernetes words it: OOMKilled, Evicted, ErrImagePull, Unschedulable
     message: str = ""
     revision: str = ""  # the mark of its revision, where it carries one
+    is_beside: bool = False  # of a second object that runs beside the first
     containers: tuple[str, ...] = ()  # by name; the first is the default
 
 

@@ -18,7 +18,7 @@ from fairway.controllers.cache import Cache
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
 from fairway.controllers.work_states import States
-from fairway.kinds.updates import is_divisible, step_most
+from fairway.kinds.updates import is_divisible, may_have_second, step_most
 from fairway.serving.rollout.case import ClusterPart, Counted, RolloutCase
 
 _SILENT = ("Unready", "Lost")
@@ -35,6 +35,7 @@ def case_of(
     queues = inputs.queues_of(cache, workload, fleet)
     policy = inputs.policy_of(cache, workload, queues, fleet)
     places = tuple(_places(cache, states, workload, status.history, policy))
+    has_second = rollout.spec.strategy.part_of_cluster and may_have_second(template.manifests)
     return RolloutCase(
         spec=rollout.spec,
         status=status,
@@ -42,7 +43,8 @@ def case_of(
         target=status.history[-1].mark,
         replicas=_wanted(workload, policy, len(places)),
         places=places,
-        is_divisible=is_divisible(first),
+        is_divisible=is_divisible(first) or has_second,
+        has_second=has_second,
         step_most=step_most(first),
         approved=annotations.get(APPROVED, ""),
         resumed=annotations.get(RESUMED, ""),
@@ -80,6 +82,7 @@ def _places(
             group=placement.group,
             rank=rank,
             by_mark=count_replicas(placement, state, marks),
+            beside=sum(pods.beside for pods in state.pods) if state is not None else 0,
             is_heard=cluster is not None and cluster.status.phase not in _SILENT,
         )
 

@@ -5,11 +5,11 @@ Of several Rollouts for one service the oldest counts, so that one made by mista
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 from fairway.api.names import native_workload_name, revision_name
-from fairway.api.rollout import Revision, Rollout
+from fairway.api.rollout import ClusterRevision, Revision, Rollout
 from fairway.api.workload import Template, Workload
 from fairway.controllers.cache import Cache
 from fairway.kinds.registry import KnownKinds
@@ -27,6 +27,16 @@ class Stage:
 
     template: Template
     pace: Pace
+    second: Second | None = None  # what a second object runs beside the first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Second:
+    """Replicas of a cluster that a second object runs."""
+
+    template: Template
+    pace: Pace
+    replicas: int
 
 
 class Register:
@@ -100,21 +110,35 @@ def stages_of(
     namespace, template = workload.metadata.namespace, workload.spec.template
     assert template is not None, "only workloads with a template have Rollouts that count"
     own = mark_of(template.manifests, kinds)
-    notes = {revision.mark: revision for revision in rollout.status.history}
+    unmarked = {revision.mark for revision in rollout.status.history if revision.is_unmarked}
     templates = {own: template}
     stages = {}
     for cluster in rollout.status.clusters:
-        if cluster.mark not in templates:
-            name = revision_name(rollout.metadata.name, cluster.mark)
-            revision = cache.get(Revision, name, namespace)
-            if revision is None:
-                continue  # it is written before it is referred to; the mirror will see it soon
-            templates[cluster.mark] = revision.spec.template
-        note = notes.get(cluster.mark)
-        mark = "" if note is not None and note.is_unmarked else cluster.mark
-        pace = Pace(mark=mark, share=cluster.share, allowance=cluster.allowance)
-        stages[cluster.cluster] = Stage(template=templates[cluster.mark], pace=pace)
+        marks = {cluster.mark, cluster.base or cluster.mark}
+        for mark in marks - templates.keys():
+            revision = cache.get(Revision, revision_name(rollout.metadata.name, mark), namespace)
+            if revision is not None:
+                templates[mark] = revision.spec.template
+        if not marks <= templates.keys():
+            continue  # it is written before it is referred to; the mirror will see it soon
+        stages[cluster.cluster] = _stage(cluster, templates, unmarked)
     return stages
+
+
+def _stage(
+    cluster: ClusterRevision, templates: Mapping[str, Template], unmarked: Set[str]
+) -> Stage:
+    def pace_of(mark: str, share: int | None) -> Pace:
+        label = "" if mark in unmarked else mark
+        return Pace(mark=label, share=share, allowance=cluster.allowance)
+
+    second = None
+    if cluster.beside:
+        pace = pace_of(cluster.mark, None)
+        second = Second(template=templates[cluster.mark], pace=pace, replicas=cluster.beside)
+    mark = cluster.base or cluster.mark
+    pace = pace_of(mark, None if cluster.base else cluster.share)
+    return Stage(template=templates[mark], pace=pace, second=second)
 
 
 def _age(rollout: Rollout) -> tuple[str, str]:

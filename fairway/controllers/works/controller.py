@@ -36,7 +36,7 @@ from fairway.controllers.works.derive import (
     is_refused,
 )
 from fairway.controllers.works.manifests import dependencies_of
-from fairway.controllers.works.revisions import Stages, as_staged
+from fairway.controllers.works.revisions import Stages, templates_in_use, with_template
 from fairway.controllers.works.victims import Incarnations, mention, settled_at
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Stored, Write
@@ -344,9 +344,8 @@ class Works:
     async def _objects(self, workload: Workload, stages: Stages) -> list[JsonObject]:
         """The dependencies that the hub has; the others may be in the cluster already."""
         objects = []
-        revisions = [as_staged(workload, stages, stage) for stage in sorted(stages or ())] or [
-            workload
-        ]
+        templates = templates_in_use(workload, stages)
+        revisions = [with_template(workload, template) for template in templates] or [workload]
         needed = {
             dependency: None
             for each in revisions

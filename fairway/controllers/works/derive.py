@@ -253,6 +253,7 @@ def _work(
             cluster=placement.cluster,
             kinds=known.kinds,
         ),
+        second=known.stages[placement.cluster].second if known.stages is not None else None,
     )
     spec = WorkSpec(
         cluster=placement.cluster,

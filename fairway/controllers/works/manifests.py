@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
+
+from msgspec.structs import replace
 
 from fairway.api.claim import PlacedPodSet, Placement
 from fairway.api.cluster import Cluster
@@ -17,7 +20,8 @@ from fairway.api.flavor import Flavor
 from fairway.api.meta import JsonObject, NodeRequirement, NodeTerm, ObjectReference, Toleration
 from fairway.api.podset import PodSetChange
 from fairway.api.work import FeedbackPath, FeedbackRule, Manifest, WorkPodSet
-from fairway.api.workload import Workload
+from fairway.api.workload import Template, Workload
+from fairway.controllers.rollouts.register import Second
 from fairway.controllers.works import generated
 from fairway.kinds import decision, profile, tasks
 from fairway.kinds.device_claims import (
@@ -33,7 +37,7 @@ from fairway.kinds.device_claims import (
 from fairway.kinds.native import clean_manifest
 from fairway.kinds.plain import text, with_value, without
 from fairway.kinds.registry import KnownKinds
-from fairway.kinds.updates import Pace, with_pace
+from fairway.kinds.updates import Pace, second_of, with_pace
 from fairway.kinds.volumes import BOUND_IN
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -54,6 +58,7 @@ class Surroundings:
     objects: Sequence[JsonObject] = ()  # dependencies found on the hub
     avoided_nodes: tuple[str, ...] = ()
     pace: Pace = field(default_factory=Pace)  # of a service with a Rollout
+    second: Second | None = None  # what runs beside it meanwhile
 
 
 def manifests_of(
@@ -62,9 +67,11 @@ def manifests_of(
     """The objects that a cluster is to have for a placement."""
     namespace = workload.metadata.namespace
     if workload.spec.template is not None:
-        plain = [clean_manifest(manifest) for manifest in workload.spec.template.manifests]
-        first, *others = (_at_home(entry, workload, namespace) for entry in plain)
-        running = _running(workload, placement, work, _count(first, placement, around), around)
+        first, *others = _at_home(workload.spec.template, workload)
+        part, more = _beside(workload, placement, work, around)
+        first = _count(first, part, around)
+        running = [*_running(workload, part, work, first, around), *more[:1]]
+        others += [entry for entry in more[1:] if entry not in others]
     else:
         others = []
         running = [
@@ -105,11 +112,32 @@ def devices_at(workload: Workload, objects: Sequence[JsonObject], kinds: KnownKi
     return count_devices(manifests[0], kinds.of(manifests[0]), claims)
 
 
-def _at_home(manifest: JsonObject, workload: Workload, namespace: str) -> JsonObject:
-    named = with_value(manifest, ("metadata", "namespace"), namespace)
-    if not text(named, "metadata", "name"):
-        named = with_value(named, ("metadata", "name"), workload.metadata.name)
-    return named
+def _at_home(template: Template, workload: Workload) -> Iterator[JsonObject]:
+    """The manifests of a template, in the namespace of its workload and with a name."""
+    for manifest in template.manifests:
+        plain = clean_manifest(manifest)
+        named = with_value(plain, ("metadata", "namespace"), workload.metadata.namespace)
+        if not text(named, "metadata", "name"):
+            named = with_value(named, ("metadata", "name"), workload.metadata.name)
+        yield named
+
+
+def _beside(
+    workload: Workload, placement: Placement, work: str, around: Surroundings
+) -> tuple[Placement, list[JsonObject]]:
+    """What is left of a placement for the first object, and what runs in a second one.
+
+    The second comes with the other manifests of its template.
+    """
+    second, replicas = around.second, placement.replicas or 0
+    if second is None:
+        return placement, []
+    count = min(second.replicas, replicas)
+    first, *others = _at_home(second.template, workload)
+    part = replace(placement, replicas=count)
+    around = with_fields(around, pace=second.pace, second=None)
+    (made,) = _running(workload, part, work, second_of(_count(first, part, around)), around)
+    return replace(placement, replicas=replicas - count), [made, *others]
 
 
 def _dependency(body: JsonObject, namespace: str) -> Manifest:

@@ -31,9 +31,17 @@ def spare(case: RolloutCase, stages: Mapping[str, ClusterRevision]) -> int:
 
 def worst(place: ClusterPart, stage: ClusterRevision | None) -> int:
     """Ready replicas of a cluster that can be relied on while it changes."""
-    if stage is None or is_there(place, stage.mark, stage.share):
+    if stage is None or (
+        is_there(place, stage.mark, stage.share)
+        and place.beside == stage.beside == beside_goal(place, stage)
+    ):
         return place.ready
     return max(0, min(place.ready, place.replicas - stage.allowance))
+
+
+def beside_goal(place: ClusterPart, stage: ClusterRevision) -> int:
+    """Replicas that a second object is to have in the end: the share; none once all are updated."""
+    return min(stage.share, place.replicas) if stage.base and stage.share is not None else 0
 
 
 def allowance_for(case: RolloutCase, place: ClusterPart, left: int) -> int:

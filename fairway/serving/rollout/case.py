@@ -25,6 +25,7 @@ class ClusterPart:
     group: str = ""
     rank: int = 0  # of the group, in the policy's order
     by_mark: Mapping[str, Counted] = field(default_factory=dict)
+    beside: int = 0  # replicas that a second object has
     is_heard: bool = True  # whether its agent is not silent
 
     @property
@@ -59,6 +60,7 @@ class RolloutCase:
     replicas: int  # that the service asks for
     places: tuple[ClusterPart, ...] = ()
     is_divisible: bool = False  # whether some replicas of one cluster may have another revision
+    has_second: bool = False  # whether those have a second object, since its kind has no partition
     step_most: int | None = None  # replicas that its kind replaces at a time; None: as configured
     approved: str = ""  # the last approval, see `api.rollout`
     resumed: str = ""  # the forgiven failure, see `api.rollout`

@@ -37,7 +37,8 @@ def note_revision(
 
 def marks_in_use(status: RolloutStatus) -> set[str]:
     """Marks of revisions that run somewhere or are the target or the last good one."""
-    return {status.target, status.stable, *(cluster.mark for cluster in status.clusters)}
+    marks = {mark for cluster in status.clusters for mark in (cluster.mark, cluster.base) if mark}
+    return {status.target, status.stable, *marks}
 
 
 def prune_history(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from fairway.api.rollout import ClusterRevision, RolloutStatus
-from fairway.serving.rollout.allowance import allowance_for, is_there, spare
+from fairway.serving.rollout.allowance import allowance_for, beside_goal, is_there, spare
 from fairway.serving.rollout.batches import WHOLE, Goal
 from fairway.serving.rollout.case import ClusterPart, RolloutCase
 
@@ -23,12 +23,17 @@ def advance_stages(
     """The status with as many clusters moving to a goal as may change at once."""
     home = status.stable or mark
     known = {cluster.cluster: cluster for cluster in status.clusters}
+    seen = {cluster.cluster: cluster.beside for cluster in case.status.clusters}
     stages: dict[str, ClusterRevision] = {}
     for place in case.places:
         begins = mark if place.cluster in goal else home
         share = goal.get(place.cluster, WHOLE)
         new = ClusterRevision(cluster=place.cluster, mark=begins, share=share)
-        stages[place.cluster] = known.get(place.cluster, new)
+        if case.has_second and share is not WHOLE:
+            new = replace(new, base=home, beside=min(share, place.replicas))
+        stage = known.get(place.cluster, new)
+        # One look may pass several batches; what changes objects does so once.
+        stages[place.cluster] = replace(stage, beside=seen.get(place.cluster, stage.beside))
     for place in _in_turn(case, goal):
         stage, share = stages[place.cluster], goal[place.cluster]
         if stage.mark == mark and _covers(stage.share, share):
@@ -36,8 +41,39 @@ def advance_stages(
         others = {name: stage for name, stage in stages.items() if name != place.cluster}
         allowance = allowance_for(case, place, spare(case, others))
         if allowance or not place.replicas:
-            stages[place.cluster] = replace(stage, mark=mark, share=share, allowance=allowance)
+            base = _base(case, stage, share)
+            stages[place.cluster] = replace(
+                stage, mark=mark, share=share, base=base, allowance=allowance
+            )
+    for place in case.places:
+        stage = stages[place.cluster]
+        stages[place.cluster] = replace(stage, beside=_beside(place, stage))
     return replace(status, clusters=count_stages(case, status, stages))
+
+
+def _base(case: RolloutCase, stage: ClusterRevision, share: int | None) -> str:
+    """The revision that the other replicas keep, if a second object has the share."""
+    if not case.has_second or share is WHOLE:
+        return ""
+    return stage.mark if stage.share is WHOLE else stage.base
+
+
+def _beside(place: ClusterPart, stage: ClusterRevision) -> int:
+    """How many replicas the second object has from now on.
+
+    As many at a time change objects as may be unavailable, once those before have been seen. They
+    come back to the first object when all replicas of the cluster have the revision.
+    """
+    now, goal = min(stage.beside, place.replicas), beside_goal(place, stage)
+    may_change = (
+        place.is_heard
+        and place.beside == now
+        and place.of(stage.mark).ready >= (now if goal > now else place.replicas)
+    )
+    if now == goal or not may_change:
+        return now
+    most = max(0, stage.allowance - (place.replicas - place.ready))
+    return min(goal, now + most) if goal > now else max(goal, now - most)
 
 
 def keep_stages(case: RolloutCase, status: RolloutStatus) -> RolloutStatus:

@@ -56,9 +56,20 @@ class World:
             rank = self.ranks.get(name, 0)
             group = f"g{rank}"
             found.append(
-                ClusterPart(cluster=name, replicas=count, by_mark=by_mark, rank=rank, group=group)
+                ClusterPart(
+                    cluster=name,
+                    replicas=count,
+                    by_mark=by_mark,
+                    rank=rank,
+                    group=group,
+                    beside=self.beside(name),
+                )
             )
         return tuple(found)
+
+    def beside(self, cluster: str) -> int:
+        """Replicas that a second object has."""
+        return 0
 
     @property
     def ready(self) -> int:

@@ -18,7 +18,7 @@ from fairway.api.amounts import NANO
 from fairway.api.meta import JsonObject
 from fairway.clock import parse_timestamp
 from fairway.kinds.conditions import find_condition as condition
-from fairway.kinds.decision import ATTEMPT, POD_SET, REVISION, WORK
+from fairway.kinds.decision import ATTEMPT, PART, POD_SET, REVISION, WORK
 from fairway.kinds.failures import failure_of
 from fairway.kinds.plain import child, maps_at, number, text
 from fairway.kinds.pods import pod_requests
@@ -157,6 +157,7 @@ def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
         reason=failure.reason if failure is not None else "",
         message=failure.message if failure is not None else "",
         revision=labels.get(REVISION, ""),
+        is_beside=PART in labels,
         containers=tuple(container.name for container in pod.spec.containers),
     )
     return OwnPod(

@@ -8,7 +8,7 @@ from fairway.agent.drivers.interface import PodSeen, WorkSeen
 from fairway.agent.drivers.local.pods import LocalPod
 from fairway.agent.drivers.local.works import FindKind, Kept, Waiting, owner_of
 from fairway.api.meta import JsonObject
-from fairway.kinds.decision import REVISION
+from fairway.kinds.decision import PART, REVISION
 from fairway.kinds.interface import PodState
 from fairway.kinds.plain import maps_at, text
 
@@ -81,6 +81,7 @@ def _waits(name: str, waiting_pod: Waiting, attempt: int) -> PodSeen:
         reason="Unschedulable",
         message=waiting_pod.message,
         revision=waiting_pod.pod.labels.get(REVISION, ""),
+        is_beside=PART in waiting_pod.pod.labels,
         containers=tuple(
             text(each, "name") for each in maps_at(waiting_pod.pod.spec, "containers")
         ),

@@ -36,7 +36,7 @@ from fairway.api.amounts import Amounts
 from fairway.api.meta import JsonObject
 from fairway.api.work import Work
 from fairway.clock import Clock
-from fairway.kinds.decision import REVISION
+from fairway.kinds.decision import PART, REVISION
 from fairway.kinds.interface import Kind, Pod
 from fairway.kinds.plain import child, maps_at, namespace_of, text, texts
 from fairway.kinds.pod_starts import due
@@ -444,6 +444,7 @@ def _record(kept: Kept, wait: Waiting, key: str, share: Share) -> Plain:
         "devices": {name: list(held) for name, held in share.devices.items()},
         "shape": _shape(wait.pod),
         "revision": wait.pod.labels.get(REVISION, ""),
+        "is_beside": PART in wait.pod.labels,
         "note": f"not used here: image {', '.join(sorted(images))}" if images else "",
     }
 

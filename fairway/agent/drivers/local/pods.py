@@ -216,6 +216,7 @@ class LocalPod:
             reason=state.get("reason") or "",
             message=message or self.plan["note"],
             revision=self.plan.get("revision", ""),
+            is_beside=self.plan.get("is_beside", False),
             containers=tuple(container["name"] for container in self.plan["containers"]),
         )
 

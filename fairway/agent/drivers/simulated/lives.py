@@ -45,6 +45,7 @@ class LivePod:
     restarts_in_place: bool = False
     made_from: str = ""  # digest of what it was made from
     revision: str = ""
+    is_beside: bool = False
     images: tuple[str, ...] = ()
     containers: tuple[str, ...] = ()
     phase: PodPhase = "Pending"
@@ -93,6 +94,7 @@ class LivePod:
                 reason=self.reason,
                 message=self.message,
                 revision=self.revision,
+                is_beside=self.is_beside,
                 containers=self.containers,
             )
         return self._seen

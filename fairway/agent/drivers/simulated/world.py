@@ -20,7 +20,7 @@ from fairway.agent.drivers.simulated.timers import Timers
 from fairway.api.cluster import Cluster, SimulatedDriver
 from fairway.api.meta import JsonObject
 from fairway.api.work import Stop, Work
-from fairway.kinds.decision import REVISION
+from fairway.kinds.decision import PART, REVISION
 from fairway.kinds.interface import Kind, Pod
 from fairway.kinds.plain import maps_at, text
 from fairway.kinds.pod_starts import controller_states, due, observe_pods
@@ -313,6 +313,7 @@ class World:
     def _pod(
         self, made: Made, pod: Pod, position: int, *, name: str, runs: float | None
     ) -> LivePod:
+        containers = maps_at(pod.spec, "containers")
         return LivePod(
             work=made.work.metadata.name,
             name=name,
@@ -323,10 +324,9 @@ class World:
             need=need_of(pod.spec, made.devices_of(pod.pod_set, self._find_kind)),
             made_from=digest_of(pod) if runs is None else "",
             revision=pod.labels.get(REVISION, ""),
-            images=tuple(text(container, "image") for container in maps_at(pod.spec, "containers")),
-            containers=tuple(
-                text(container, "name") for container in maps_at(pod.spec, "containers")
-            ),
+            is_beside=PART in pod.labels,
+            images=tuple(text(container, "image") for container in containers),
+            containers=tuple(text(container, "name") for container in containers),
             run_seconds=runs,
             restarts_in_place=text(pod.spec, "restartPolicy", default="Always") != "Never",
         )
