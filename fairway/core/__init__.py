@@ -29,6 +29,7 @@ From the top down; each imports only what is below it (`.importlinter.stages`):
     missing_pods, task_numbers  pods that a gang lacks; the numbers of a sweep's tasks
     plan                    the plan: steps, and the reasons of what waits
     model, fleet_policy, nodes  plain frozen values; the nodes of a cluster in columns
+    likeness                keys by which equal values are found again
 
 It imports `api` (for values and reasons) and nothing else of ours.
 """

@@ -20,9 +20,9 @@ from fairway.core.clusters import ranking
 from fairway.core.clusters.balance_order import ClusterBalance, Holds
 from fairway.core.clusters.candidates import Candidates, Names, candidates, likeness
 from fairway.core.handover import Leaving
+from fairway.core.likeness import Likeness
 from fairway.core.model import (
     Form,
-    Likeness,
     Policy,
     Queue,
     Request,

@@ -438,8 +438,9 @@ class Story:
             return
         exactly = {"deviceClassName": "gpu", "count": dice.choice([1, 1, 2])}
         spec = {"devices": {"requests": [{"name": "all", "exactly": exactly}]}}
-        self.put({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
-                  "metadata": {"name": name, "namespace": "team"}, "spec": {"spec": spec}})  # fmt: skip
+        made: Plain = {"kind": "ResourceClaimTemplate", "spec": {"spec": spec}}
+        metadata = {"name": name, "namespace": "team"}
+        self.put({"apiVersion": "resource.k8s.io/v1", "metadata": metadata, **made})
 
     def pass_time(self) -> None:
         self.now += self.dice.choice([1.0, 10.0, 60.0])
