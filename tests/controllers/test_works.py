@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import UTC, datetime
 from typing import Any
 
@@ -294,6 +295,119 @@ class TestTheDecisionIsWritten:
         assert "annotations" not in manifest.object["metadata"] or (
             "fairway.dev/bound-in" not in manifest.object["metadata"]["annotations"]
         )
+
+
+def claim_template(name: str, *requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": "team", "resourceVersion": "4"},
+        "spec": {"spec": {"devices": {"requests": list(requests), **devices}}},
+    }
+
+
+def devices_job(*claims: dict[str, Any]) -> dict[str, Any]:
+    asked: dict[str, Any] = copy.deepcopy(JOB)
+    asked["spec"]["template"]["spec"]["resourceClaims"] = list(claims)
+    return asked
+
+
+EXACT = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 2}}
+EITHER = {
+    "name": "gpu",
+    "firstAvailable": [
+        {"name": "large", "deviceClassName": "large.example.com", "count": 1},
+        {"name": "small", "deviceClassName": "small.example.com", "count": 4},
+    ],
+}
+SHARED = {"requests": ["gpu/large", "gpu/small"], "matchAttribute": "example.com/numa"}
+LARGE_ONLY = {"requests": ["gpu/large"], "matchAttribute": "example.com/link"}
+
+
+class TestDevices:
+    def asking(self, device_class: str, count: int, **held: Any) -> Workload:
+        """A gang of a Job whose pods ask for devices, with a claim that counts some."""
+        resource = f"deviceclass.resource.kubernetes.io/{device_class}.example.com"
+        placed = pods("a", pods={"requests": {resource: count}})
+        job = devices_job({"name": "gpu", "resourceClaimTemplateName": "gpu"})
+        status = {"phase": "Claimed", "claim": claim(placed, **held)}
+        return workload(status, template={"manifests": [job]}, podSets=[])
+
+    def test_templates_go_along(self) -> None:
+        found, template = self.asking("gpu", 2), claim_template("gpu", EXACT)
+        assert [item.kind for item in dependencies_of(found, built_in())] == [
+            "ConfigMap",
+            "ResourceClaimTemplate",
+        ]
+        manifests = sent(found, objects=[template])["a"].spec.manifests
+        assert [item.object["kind"] for item in manifests] == ["ResourceClaimTemplate", "Job"]
+        assert manifests[0].object["metadata"] == {"name": "gpu", "namespace": "team"}
+        assert manifests[0].object["spec"] == template["spec"]
+
+    @pytest.mark.parametrize(
+        ("form", "device_class", "count", "constraints"),
+        [
+            (
+                "",
+                "large",
+                1,
+                [{**SHARED, "requests": ["gpu"]}, {**LARGE_ONLY, "requests": ["gpu"]}],
+            ),
+            ("device-choice-2", "small", 4, [{**SHARED, "requests": ["gpu"]}]),
+        ],
+    )
+    def test_alternatives_are_pinned_to_the_one_that_was_charged(
+        self, form: str, device_class: str, count: int, constraints: list[dict[str, Any]]
+    ) -> None:
+        template = claim_template("gpu", EITHER, constraints=[SHARED, LARGE_ONLY])
+        found = self.asking(device_class, count, alternative=form)
+        work = sent(found, objects=[template])["a"]
+        made = work.spec.manifests[0].object
+        chosen = {"deviceClassName": f"{device_class}.example.com", "count": count}
+        assert made["spec"]["spec"]["devices"] == {
+            "requests": [{"name": "gpu", "exactly": chosen}],
+            "constraints": constraints,
+        }
+        name = made["metadata"]["name"]
+        assert name.startswith("gpu-")
+        assert pod_spec(work)["resourceClaims"] == [
+            {"name": "gpu", "resourceClaimTemplateName": name}
+        ]
+
+    def test_two_choices_of_one_template_have_two_names(self) -> None:
+        template = claim_template("gpu", EITHER)
+        names = {
+            sent(found, objects=[template])["a"].spec.manifests[0].object["metadata"]["name"]
+            for found in (
+                self.asking("large", 1),
+                self.asking("small", 4, alternative="device-choice-2"),
+            )
+        }
+        assert len(names) == 2
+
+    def test_the_clusters_own_name_of_a_class(self) -> None:
+        prefix = "deviceclass.resource.kubernetes.io/"
+        profile = {"resources": {f"{prefix}gpu.example.com": f"{prefix}acme.com"}}
+        clusters = {"a": cluster("a", profile=profile)}
+        found = self.asking("gpu", 2)
+        work = sent(found, objects=[claim_template("gpu", EXACT)], clusters=clusters)["a"]
+        (request,) = work.spec.manifests[0].object["spec"]["spec"]["devices"]["requests"]
+        assert request["exactly"]["deviceClassName"] == "acme.com"
+
+    def test_a_template_that_was_replaced_since_is_not_sent_uncharged(self) -> None:
+        more = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 8}}
+        found = self.asking("gpu", 2)
+        derived = derive(known(found, objects=[claim_template("gpu", more)]))
+        assert derived.writes == ()
+        (fault,) = derived.faults
+        assert fault.endswith("its resource claims changed since it was claimed")
+        works = sent(found, objects=[claim_template("gpu", EXACT)])
+        assert derive(known(found, works, objects=[claim_template("gpu", more)])).faults == ()
+
+    def test_nor_is_one_that_is_gone(self) -> None:
+        derived = derive(known(self.asking("gpu", 2)))
+        assert derived.writes == ()
+        assert "the hub has no ResourceClaimTemplate gpu" in derived.faults[0]
 
 
 SWEEP = {"mode": "Independent", "tasks": {"count": 8, "rangeSize": 4}}

@@ -301,6 +301,7 @@ def clear(member: Member) -> None:
 
 
 _LEFT = ("jobsets", "pytorchjobs", "jobs", "deployments", "configmaps", "secrets", "pods")
+_LEFT += ("resourceclaimtemplates", "resourceclaims")
 
 
 def _has_ours(member: Member, kind: str) -> bool:

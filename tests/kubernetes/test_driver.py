@@ -168,6 +168,7 @@ class TestWhatIsSeen:
     ) -> None:
         product = {"productName": {"string": "Example-Accelerator-1"}}
         devices = [{"name": f"device-{at}", "attributes": product} for at in range(4)]
+        devices.append({"name": "ill", "taints": [{"key": "ill", "effect": "NoSchedule"}]})
         pool = {"name": "l4-0", "generation": 1, "resourceSliceCount": 1}
         published = {
             "apiVersion": "resource.k8s.io/v1",
@@ -202,11 +203,15 @@ class TestWhatIsSeen:
 
         def counted(observation: Observation) -> tuple[int, int]:
             node = next(node for node in observation.nodes if node.name == "l4-0")
-            name = "devices.example.com"
+            name = "deviceclass.resource.kubernetes.io/example"
             return node.allocatable.get(name, 0) // 10**9, node.others.get(name, 0) // 10**9
 
         try:
             await rig.until(lambda other: counted(other) == (4, 0), "four devices")
+            uncounted = "fairway.dev/uncounted-devices"
+            await rig.until(
+                lambda item: item.claims.get(uncounted) == "1 device with a taint", "what is ill"
+            )
             await asyncio.to_thread(member.apply, foreign)
             await rig.until(lambda item: counted(item) == (4, 3), "three in use")
             await kubectl(member, "delete", "job", "claims")

@@ -154,19 +154,19 @@ UNCOUNTED = [
     pytest.param(
         [published(device("a", consumesCounters=[{"counterSet": "x"}]), device("b"))],
         1,
-        ["1 devices with shared counters"],
+        ["1 device with shared counters"],
         id="partitions",
     ),
     pytest.param(
         [published(device("a", allowMultipleAllocations=True))],
         0,
-        ["1 devices that may be allocated several times"],
+        ["1 device that may be allocated several times"],
         id="shared devices",
     ),
     pytest.param(
         [published(device("a", taints=[{"key": "x", "effect": "NoSchedule"}]))],
         0,
-        ["1 devices with a taint"],
+        ["1 device with a taint"],
         id="tainted devices",
     ),
     pytest.param(

@@ -302,7 +302,10 @@ class Devices:
                         why["of a pool that is not complete"] += 1
                     elif device.fault:
                         why[device.fault] += 1
-        counted = [f"{count} devices {fault}" for fault, count in sorted(why.items())]
+        counted = [
+            f"{count} {'device' if count == 1 else 'devices'} {fault}"
+            for fault, count in sorted(why.items())
+        ]
         return [*counted, *self._classes.faults()]
 
     def on(
