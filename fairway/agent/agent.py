@@ -189,7 +189,7 @@ class Agent:
         except ApiError as fault:
             _log.warning("%s: the work %s cannot be read: %s", self.cluster, own, fault)
             return
-        parts.tender.offer(own, work)
+        parts.tender.offer(own, work, is_deleted=not parts.works.is_listing)
         parts.teller.offer(own, work)
         parts.tending.mark(own)
 

@@ -1,7 +1,8 @@
 """The next action for one work: a pure function of the desired and the observed state.
 
 Only a tombstone removes a live work. A work that vanished from the hub before it ended is put back
-there, since an empty or restored hub must kill nothing. A work that has ended is not run again.
+there, since an empty or restored hub must kill nothing. So is one that has ended, unless the hub
+deleted it: a restored hub must not run it again.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class WorkFacts:
     kept: Kept
     seen: WorkSeen | None
     is_on_hub: bool
+    is_dismissed: bool = False  # the hub deleted it, rather than lost it
     is_applied: bool  # in its current form, by this run of the agent
     is_frozen: bool = False  # its conditions say that it is complete
     silent_seconds: float = 0.0
@@ -67,7 +69,7 @@ def duty(standing: WorkFacts) -> Duty:
     """The next action."""
     spec, ended = standing.kept.work.spec, standing.kept.ended
     if not standing.is_on_hub and not spec.tombstone:
-        if ended is None:
+        if ended is None or not standing.is_dismissed:
             return "PutBack"
         return "Remove" if standing.seen is not None else "Forget"
     if spec.tombstone:

@@ -15,7 +15,7 @@ from fairway.agent.join.rights import owner_of
 from fairway.api.codec import to_plain
 from fairway.api.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from fairway.api.meta import JsonObject, ObjectMeta
-from fairway.api.names import ADOPTED, AGENT_LEASE, CUT_OFF, report_name, work_namespace
+from fairway.api.names import ADOPTED, AGENT_LEASE, CUT_OFF, ENDED, report_name, work_namespace
 from fairway.api.report import ClusterReport
 from fairway.api.work import Work, WorkStatus
 from fairway.clock import Clock, micro_timestamp
@@ -146,12 +146,12 @@ class Hub:
             self.store.create(kind, body, namespace=self.namespace, write=self._write)
         )
 
-    async def put_back(self, work: Work) -> None:
+    async def put_back(self, work: Work, *, has_ended: bool = False) -> None:
         """Creates a work on the hub that the hub has lost."""
         metadata = ObjectMeta(
             name=work.metadata.name,
             namespace=self.namespace,
-            labels={**work.metadata.labels, ADOPTED: "true"},
+            labels={**work.metadata.labels, ADOPTED: ENDED if has_ended else "true"},
             annotations=work.metadata.annotations,
         )
         lost = replace(work, metadata=metadata, status=WorkStatus())

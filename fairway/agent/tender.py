@@ -63,6 +63,7 @@ class Tender:
         self._applied: dict[str, tuple[Work, float]] = {}
         self._asked: dict[str, tuple[Duty, float]] = {}
         self._failures: dict[str, tuple[int, float]] = {}  # how many, and when to try again
+        self._dismissed: set[str] = set()  # works that the hub deleted, and has not lost
         self._deletions = Rate()
 
     @property
@@ -70,12 +71,16 @@ class Tender:
         """Whether the cluster may be changed: only in mode Manage."""
         return self._memory.mode == "Manage"
 
-    def offer(self, name: str, work: Work | None) -> None:
-        """Takes the work as the hub has it now."""
-        if work is None:
-            self.offered.pop(name, None)
-        else:
+    def offer(self, name: str, work: Work | None, *, is_deleted: bool = False) -> None:
+        """Takes the work as the hub has it now; `is_deleted` if the hub is known to delete it."""
+        if work is not None:
             self.offered[name] = work
+            self._dismissed.discard(name)
+            return
+        before, kept = self.offered.pop(name, None), self._memory.works.get(name)
+        attempt = kept.work.spec.attempt if kept is not None else 0
+        if is_deleted and before is not None and before.spec.attempt >= attempt:
+            self._dismissed.add(name)
 
     def needs(self, name: str) -> bool:
         """Whether a work needs an action, by a cheap check."""
@@ -142,6 +147,7 @@ class Tender:
                 kept=kept,
                 seen=seen,
                 is_on_hub=name in self.offered or not self.knows_hub,
+                is_dismissed=name in self._dismissed,
                 is_applied=applied is kept.work and is_there and not is_due,
                 is_frozen=self._teller.is_frozen(name),
                 silent_seconds=self._hub.silent_seconds(),
@@ -162,7 +168,7 @@ class Tender:
             case "Nothing":
                 return self._next_look(name, kept)
             case "PutBack":
-                await self._hub.put_back(kept.work)
+                await self._hub.put_back(kept.work, has_ended=kept.ended is not None)
                 return None
             case "Forget":
                 await self._forget(name)
@@ -262,3 +268,4 @@ class Tender:
         self._teller.look([name])
         for table in (self._applied, self._asked, self._failures):
             table.pop(name, None)
+        self._dismissed.discard(name)

@@ -13,6 +13,7 @@ from hashlib import sha256
 FINALIZER = "fairway.dev/works"
 # Marks a work that its agent restored to a hub that had lost it.
 ADOPTED = "fairway.dev/adopted"
+ENDED = "ended"  # its value if the work has ended
 # The Lease for the agent's heartbeat, in the namespace of its cluster.
 AGENT_LEASE = "fairway-agent"
 # The agent sets this on its lease while its cluster does not answer: it can stop nothing there.

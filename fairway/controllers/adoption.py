@@ -1,7 +1,8 @@
 """Works that agents brought back to a hub that had lost them.
 
 A hub that was restored, or is empty, stops nothing: agents write the works that they run back, with
-a label. Each work has its placement as an annotation, so the workload gets its claim back.
+a label. Each work has its placement as an annotation, so the workload gets its claim back. Works
+that have ended come back too, so that the hub does not run them again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 
 from fairway.api import codec
 from fairway.api.claim import Claim, PlacedPodSet, Placement
-from fairway.api.names import ADOPTED
+from fairway.api.names import ADOPTED, ENDED
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 
@@ -25,8 +26,16 @@ def is_adopted(work: Work) -> bool:
 
 
 def is_own(work: Work, workload: Workload) -> bool:
-    """Whether a work belongs to this workload, not to an earlier one of the same name."""
-    return work.spec.workload.uid == workload.metadata.uid or is_adopted(work)
+    """Whether a work belongs to this workload, not to an earlier one of the same name.
+
+    A workload that was submitted again takes over what runs, but not how it ended before.
+    """
+    is_taken_over = is_adopted(work) and not _has_ended(work)
+    return work.spec.workload.uid == workload.metadata.uid or is_taken_over
+
+
+def _has_ended(work: Work) -> bool:
+    return work.metadata.labels.get(ADOPTED) == ENDED
 
 
 def note_of(placement: Placement) -> str:
@@ -56,8 +65,16 @@ def _guess(work: Work, workload: Workload) -> Placement:
 
 
 def claim_of(works: Sequence[Work], workload: Workload, now: float) -> Claim | None:
-    """The claim that adopted works were derived from; None if there are none."""
-    result = [work for work in works if is_adopted(work)]
+    """The claim that adopted works were derived from; None if there are none.
+
+    A gang has only its last attempt, a service only what runs; a sweep has finished tasks too.
+    """
+    result = [work for work in works if is_adopted(work) and is_own(work, workload)]
+    if workload.spec.mode == "Gang":
+        last = max((work.spec.attempt for work in result), default=0)
+        result = [work for work in result if work.spec.attempt == last]
+    elif workload.spec.mode == "Divided":
+        result = [work for work in result if not _has_ended(work)]
     if not result:
         return None
     placements = [placement_of(work) or _guess(work, workload) for work in result]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import msgspec
 
 from fairway.api.meta import GROUP
+from fairway.api.names import ADOPTED
 from fairway.controllers.terms import NAME as TERM
 from fairway.kinds import ranges
 from fairway.sim import fleet
@@ -109,6 +111,19 @@ _decode = msgspec.json.Decoder(CheckedWorkload).decode
 Usage = Counter[tuple[str, str, str]]  # (queue, flavor, cluster) -> devices
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the writes until some time add up to."""
+
+    term: int
+    attempts: dict[str, int]
+    claimed: dict[str, tuple[Usage, frozenset[str]]]
+    ran: dict[str, Usage]
+    releasing: dict[str, Usage]
+    nominal: dict[str, dict[str, int]]
+    seen: dict[str, CheckedWorkload]
+
+
 class Checks:
     """Follows every write."""
 
@@ -124,6 +139,8 @@ class Checks:
         self._releasing: dict[str, Usage] = {}
         self._late: set[str] = set()  # claimed by a former leader that was paused during its write
         self._nominal: deque[tuple[float, dict[str, dict[str, int]]]] = deque()
+        self._brought_at: dict[str, float] = {}  # when an agent last brought a work of it back
+        self._highest_term = 0  # that any agent may know
         self.seen: dict[str, CheckedWorkload] = {}
         truth.is_claimed = self._is_claimed
 
@@ -147,10 +164,47 @@ class Checks:
             self._workload(change, name)
         elif change.kind == _WORKS and change.is_removed:
             self._work_removed(change)
+        elif change.kind == _WORKS:
+            self._work_written(change)
         elif change.kind == _LEASES and name == TERM:
             self._term_advanced(change)
         elif change.kind == _QUEUES:
             self._queue(change, name)
+
+    # A hub that is set back to a backup.
+
+    def copy(self) -> Known:
+        return Known(
+            term=self._term,
+            attempts=dict(self._attempts),
+            claimed=dict(self._claimed),
+            ran=dict(self._ran),
+            releasing=dict(self._releasing),
+            nominal=self._nominal[-1][1],
+            seen=dict(self.seen),
+        )
+
+    def restore(self, known: Known) -> None:
+        """The hub knows what it knew then; its agents know of later terms and attempts."""
+        self._highest_term = max(self._highest_term, self._term)
+        self._term = known.term
+        self._attempts = dict(known.attempts)
+        self._claimed = dict(known.claimed)
+        self._ran = dict(known.ran)
+        self._releasing = dict(known.releasing)
+        self._late.clear()
+        self._brought_at.clear()
+        self._nominal = deque([(self._time.now(), known.nominal)])
+        self.seen = dict(known.seen)
+
+    def _work_written(self, change: Change) -> None:
+        metadata = change.record.body()["metadata"]
+        if ADOPTED in metadata.get("labels", {}):
+            self._brought_at[metadata["name"].partition(".")[2]] = self._time.now()
+
+    def _is_brought_back(self, name: str) -> bool:
+        """Whether a claim may be one that an agent brought back to a hub that had lost it."""
+        return self._time.now() - self._brought_at.get(name, float("-inf")) < _STALE_SECONDS
 
     # Workloads.
 
@@ -179,7 +233,8 @@ class Checks:
         self._charge(name, after.status)
 
     def _phase(self, name: str, old: _Status, new: _Status) -> None:
-        if old.phase != new.phase and new.phase not in _NEXT[old.phase]:
+        is_overtaken = new.phase == "Claimed" and self._is_brought_back(name)
+        if old.phase != new.phase and new.phase not in _NEXT[old.phase] and not is_overtaken:
             self._log.report(f"{name} went from {old.phase or 'nothing'} to {new.phase}")
         holds = new.phase in ("Claimed", "Running")
         if holds != (new.claim is not None):
@@ -189,14 +244,14 @@ class Checks:
         claim, name = workload.status.claim, workload.metadata.name
         if claim is None:
             return
-        if claim.term > self._term:
+        if claim.term > max(self._term, self._highest_term):
             self._log.report(f"{name} is claimed in term {claim.term}, which is yet to come")
         known = self._attempts.get(workload.metadata.uid, 0)
         is_new = old.claim is None
         if claim.attempt < known or (is_new and claim.attempt == known):
             self._log.report(f"{name} is claimed as attempt {claim.attempt} after {known}")
         self._attempts[workload.metadata.uid] = max(known, claim.attempt)
-        if is_new and old.releasing:
+        if is_new and old.releasing and not self._is_brought_back(name):
             self._log.report(f"{name} is claimed while its last attempt still ends")
         self._wholeness(name, claim)
 
@@ -228,7 +283,8 @@ class Checks:
 
     def _work_removed(self, change: Change) -> None:
         namespace, name = change.record.name
-        self._truth.work_removed(namespace.removeprefix("fairway-cluster-"), name)
+        attempt = int(change.record.body()["spec"]["attempt"])
+        self._truth.work_removed(namespace.removeprefix("fairway-cluster-"), name, attempt)
 
     # Terms.
 
@@ -288,7 +344,7 @@ class Checks:
             self._late.add(name)
         elif grown:
             self._late.discard(name)
-            if not self._is_waiting(victims):
+            if not self._is_waiting(victims) and not self._is_brought_back(name):
                 self._check_totals(name, grown)
 
     def _is_waiting(self, victims: frozenset[str]) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from fairway.api.meta import JsonObject
 from fairway.sim.log import Log
+from fairway.sim.operator import Backup, Operator
 from fairway.sim.participants import ClusterAgent, HubReplica, Process
 from fairway.sim.store_faces import Weather
 from fairway.sim.time import Time
@@ -32,18 +33,23 @@ class Faults:
         self,
         hubs: Sequence[HubReplica],
         agents: Sequence[ClusterAgent],
+        operator: Operator,
         *,
         time: Time,
         log: Log,
         chance: random.Random,
+        restores: bool,
     ) -> None:
         self._hubs = hubs
         self._agents = agents
+        self._operator = operator
+        self._restores = restores
         self._time = time
         self._log = log
         self._chance = chance
         self._under_way: dict[asyncio.Task[None], None] = {}
         self._is_over = False
+        self._restoring: asyncio.Task[None] | None = None
         self.crashes_after_claim = 0
         # Whether a claim already has a work; called when a trap triggers.
         self.has_work: Callable[[str], bool] = lambda _: False
@@ -56,6 +62,7 @@ class Faults:
             self._crash_after_writes: 4,
             self._pause_hub: 4,
             self._cut_hub: 3,
+            self._restore_hub: 2 if self._restores else 0,
             self._crash_agent: 4,
             self._lose_disk: 2,
             self._pause_agent: 3,
@@ -83,6 +90,8 @@ class Faults:
         self._is_over = True
         for task in list(self._under_way):
             task.cancel()
+        if self._restoring is not None:
+            await self._restoring
         for process in (*self._hubs, *self._agents):
             process.mend()
             process.resume()
@@ -180,6 +189,27 @@ class Faults:
         process.cut()
         await self._time.sleep(seconds)
         process.mend()
+
+    async def _restore_hub(self) -> None:
+        """Sets the hub back to a backup while its agents, and their clusters, have gone on."""
+        backup = await self._operator.back_up()
+        seconds = self._chance.choice((1.0, 5.0, 15.0, 40.0))
+        await self._time.sleep(seconds)
+        if self._restoring is None or self._restoring.done():
+            self._log.fault("a hub is restored", f"to {seconds:.0f} s ago")
+            # The end of the faults does not cut it short.
+            self._restoring = asyncio.ensure_future(self._restore(backup))
+
+    async def _restore(self, backup: Backup) -> None:
+        def stop() -> None:
+            for hub in self._hubs:
+                hub.kill()
+
+        def start() -> None:
+            for hub in self._hubs:
+                hub.start()
+
+        await self._operator.set_back(backup, stop_hub=stop, start_hub=start)
 
     # Agents and clusters.
 

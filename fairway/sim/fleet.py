@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairway.api.meta import API_VERSION, JsonObject
@@ -142,6 +142,7 @@ class Wish:
     is_cancelled: bool = False
     is_held: bool = False
     uid: str = ""
+    body: JsonObject = field(default_factory=dict, repr=False)  # as it was submitted
 
 
 def draw_workload(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:

@@ -55,6 +55,7 @@ class Process:
         self.gate = Gate()
         self.runs = 0
         self.hurt_at = float("-inf")  # when it last was down or paused
+        self.mended_at = float("-inf")  # when it last was cut off
         self._stage = stage
         self._task: asyncio.Task[None] | None = None
         self._killed: list[asyncio.Task[None]] = []
@@ -67,6 +68,12 @@ class Process:
     @property
     def is_well(self) -> bool:
         return self.is_up and not self.gate.is_shut and not self._is_cut
+
+    @property
+    def unwell_at(self) -> float:
+        """When it last was down, paused or cut off."""
+        now = self._stage.time.now()
+        return max(self.hurt_at, self.mended_at) if self.is_well else now
 
     def start(self) -> None:
         if self._task is not None:
@@ -126,6 +133,8 @@ class Process:
             self.face.cut()
 
     def mend(self) -> None:
+        if self._is_cut:
+            self.mended_at = self._stage.time.now()
         self._is_cut = False
         if self.face is not None:
             self.face.mend()
@@ -178,6 +187,8 @@ class ClusterAgent(Process):
         self._worlds.driver(cluster)
         self.world = self._worlds.world(self.cluster)
         self.driver: DriverFace | None = None
+        self.memory: _Memory | None = None
+        self.lost_disk_at = float("-inf")
         self.on_act: Callable[[str, str, str, Work | None], None] = lambda *_: None
         self.on_keep: Callable[[str, Work, int], None] = lambda *_: None
         self.slow_seconds = 0.0
@@ -194,11 +205,12 @@ class ClusterAgent(Process):
         )
         self.driver.on_act = lambda what, name, work: self.on_act(self.cluster, what, name, work)
         self.disturb(self.slow_seconds, self.failing)
+        self.memory = _Memory(self._stage.folder / self.cluster, self._keep)
         agent = Agent(
             self.cluster,
             store=face,
             driver=self.driver,
-            memory=_Memory(self._stage.folder / self.cluster, self._keep),
+            memory=self.memory,
             find_kind=self._stage.kinds.of,
             clock=OwnClock(self._stage.time, skew=self._skew, gate=self.gate),
             settings=self._settings,
@@ -209,6 +221,7 @@ class ClusterAgent(Process):
         """Deletes its folder while it is down."""
         assert not self.is_up, "nobody takes the disk of a process that runs"
         shutil.rmtree(self._stage.folder / self.cluster, ignore_errors=True)
+        self.lost_disk_at = self._stage.time.now()
 
     def _keep(self, work: Work, term: int) -> None:
         self.on_keep(self.cluster, work, term)

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from fairway.api.meta import GROUP
 from fairway.api.names import OVER, work_name
 from fairway.sim.checks import CheckedWorkload, Checks
+from fairway.sim.database import Database
 from fairway.sim.fleet import FLAVOR_OF, NAMESPACE, Wish
 from fairway.sim.log import Log
 from fairway.sim.time import Time
 from fairway.sim.truth import Truth
-from fairway.store.embedded.store import EmbeddedStore
 
 _LOOK_SECONDS = 4.0
 _STEPS_MOST = 40_000  # past which it never comes to rest
@@ -24,7 +24,7 @@ class Rest:
 
     def __init__(
         self,
-        store: EmbeddedStore,
+        store: Database,
         time: Time,
         log: Log,
         wishes: Mapping[str, Wish],

@@ -23,8 +23,10 @@ from fairway.kinds.registry import built_in
 from fairway.resources.catalogue import standard_catalogue
 from fairway.sim import fleet
 from fairway.sim.checks import Checks
+from fairway.sim.database import Database
 from fairway.sim.faults import Faults
 from fairway.sim.log import Log
+from fairway.sim.operator import Operator
 from fairway.sim.participants import ClusterAgent, HubReplica, Stage
 from fairway.sim.rest import Rest
 from fairway.sim.time import START, Stuck, Time, run
@@ -85,11 +87,11 @@ class _Complaints(logging.Handler):
         self._log.report(f"{record.getMessage()}{f': {cause!r}' if cause else ''}")
 
 
-def simulate(seed: int, *, keeps_lines: bool = False) -> Result:
-    """Runs a seed."""
+def simulate(seed: int, *, keeps_lines: bool = False, restores: bool = False) -> Result:
+    """Runs a seed; `restores` adds hubs that are set back to a backup."""
     prepare()
     with _without_collector():
-        return _simulate(seed, keeps_lines=keeps_lines)
+        return _simulate(seed, keeps_lines=keeps_lines, restores=restores)
 
 
 def simulate_last(seed: int) -> Result:
@@ -112,7 +114,7 @@ def _without_collector() -> Iterator[None]:
         gc.collect()
 
 
-def _simulate(seed: int, *, keeps_lines: bool) -> Result:
+def _simulate(seed: int, *, keeps_lines: bool, restores: bool = False) -> Result:
     began = process_time()
     time = Time()
     log = Log(time, keeps_lines=keeps_lines)
@@ -123,7 +125,7 @@ def _simulate(seed: int, *, keeps_lines: bool) -> Result:
     logger.setLevel(logging.ERROR)
     logger.propagate = False
     try:
-        simulation = Simulation(seed, time, log, folder)
+        simulation = Simulation(seed, time, log, folder, restores=restores)
         phases = run(time, simulation.run())
     except Stuck as fault:
         log.report(str(fault))
@@ -151,22 +153,20 @@ def _simulate(seed: int, *, keeps_lines: bool) -> Result:
 class Simulation:
     """A fleet with its users and faults."""
 
-    def __init__(self, seed: int, time: Time, log: Log, folder: Path) -> None:
+    def __init__(
+        self, seed: int, time: Time, log: Log, folder: Path, *, restores: bool = False
+    ) -> None:
         self._seed = seed
         self._time = time
         self._log = log
         self._folder = folder
+        self._restores = restores
+        self._lives = 0
         self.crashes_after_claim = 0
 
     async def run(self) -> Mapping[str, int]:
         """Runs users and faults, then waits for rest; returns the number of workloads by phase."""
-        store = EmbeddedStore(
-            MemoryJournal(prepare()),
-            standard_catalogue(),
-            clock=self._time,
-            chance=self._chance("store"),
-        )
-        store.start()
+        store = Database(prepare(), self._open)
         stage = Stage(
             seed=self._seed,
             time=self._time,
@@ -183,9 +183,20 @@ class Simulation:
         store.followers.append(checks.follow)
         for queue in fleet.queues():
             await store.create(QUEUES, queue, write=_WRITE)
-        faults = Faults(hubs, agents, time=self._time, log=self._log, chance=self._chance("faults"))
+        operator = Operator(
+            store, users, checks, truth, time=self._time, chance=self._chance("operator")
+        )
+        faults = Faults(
+            hubs,
+            agents,
+            operator,
+            time=self._time,
+            log=self._log,
+            chance=self._chance("faults"),
+            restores=self._restores,
+        )
         faults.has_work = lambda name: any(
-            store.writer.newest(
+            store.has(
                 ("fairway.dev", "works"), (f"fairway-cluster-{agent.cluster}", f"default.{name}")
             )
             for agent in agents
@@ -205,8 +216,14 @@ class Simulation:
         self.crashes_after_claim = faults.crashes_after_claim
         for process in (*hubs, *agents):
             await process.crash()
-        await store.close()
+        await store.stop()
         return rest.phases()
+
+    def _open(self, journal: MemoryJournal) -> EmbeddedStore:
+        """A store of its own for each life of the data: no two lives make the same uids."""
+        self._lives += 1
+        chance = self._chance(f"store {self._lives}")
+        return EmbeddedStore(journal, standard_catalogue(), clock=self._time, chance=chance)
 
     async def _chaos(self, users: Users, faults: Faults, rest: Rest) -> None:
         """Runs users and faults until enough will have happened."""
@@ -228,7 +245,7 @@ class Simulation:
             if not task.cancelled() and task.exception() is not None:
                 self._log.report(f"the simulation itself failed: {task.exception()!r}")
 
-    async def _fleet(self, store: EmbeddedStore, stage: Stage) -> list[ClusterAgent]:
+    async def _fleet(self, store: Database, stage: Stage) -> list[ClusterAgent]:
         """Creates the platform team's objects, and an agent for each cluster."""
         described = await store.create(FLEETS, fleet.fleet(), write=_WRITE)
         health = codec.decode(described.raw, Fleet).spec.health

@@ -20,6 +20,7 @@ from fairway.sim.time import Time
 _ON_NODES = ("Bound", "Ready", "Terminating")
 # How long after its own fault an agent may need to stop what it should have stopped.
 _RECOVERY_SECONDS = 75.0
+_AGAIN = "submitted again"
 
 
 class Truth:
@@ -33,7 +34,10 @@ class Truth:
         self._wishes = wishes
         self._agents = {agent.cluster: agent for agent in agents}
         self._uids: dict[tuple[str, str], str] = {}  # of applied works, by cluster and work
-        self._terms: dict[tuple[str, str], int] = {}
+        self._terms: dict[tuple[str, str], tuple[int, float]] = {}  # highest, and when
+        self._resubmitted: set[str] = set()  # works whose workload a restored hub got once more
+        self._restored_at = float("-inf")
+        self._ended: dict[str, tuple[str, str]] = {}  # by work: uid, and the cluster that knows
         # Whether a workload's claim has a placement in a cluster.
         self.is_claimed: Callable[[str, str], bool] = lambda name, cluster: True
         for agent in agents:
@@ -80,6 +84,8 @@ class Truth:
             return True
         now = self._time.now()
         agents = [self._agents[cluster] for cluster in clusters]
+        if any(self._is_unheard(agent) for agent in agents):
+            return True
         return wish.is_moved_when_lost and any(
             not agent.is_up
             or agent.gate.is_shut
@@ -93,16 +99,23 @@ class Truth:
 
     def _act(self, cluster: str, what: str, name: str, work: Work | None) -> None:
         if work is not None:
-            self._uids[cluster, name] = work.spec.workload.uid
-            before = self._terms.get((cluster, name), 0)
+            self._uids[cluster, name] = self._identity(name, work.spec.workload.uid)
+            before = self._term_known(cluster, name)
             if work.spec.term < before:
                 self._log.report(
                     f"{cluster} carries out {name} of term {work.spec.term} after {before}"
                 )
-            self._terms[cluster, name] = max(before, work.spec.term)
+            self._terms[cluster, name] = (max(before, work.spec.term), self._time.now())
         self.check(name.partition(".")[2])
-        if what == "apply":
+        if what == "apply" and work is not None:
+            self._check_ended(cluster, work)
             self._check_room(cluster, name)
+
+    def _term_known(self, cluster: str, name: str) -> int:
+        """The highest term of a work there; lost, if the hub was set back and the disk lost."""
+        term, at = self._terms.get((cluster, name), (0, 0.0))
+        is_lost = self._restored_at > float("-inf") and at < self._agents[cluster].lost_disk_at
+        return 0 if is_lost else term
 
     def _check_room(self, cluster: str, applied: str) -> None:
         """Checks that an applied work fits in the cluster beside the pods that hold a node.
@@ -127,6 +140,49 @@ class Truth:
                 f"{cluster} accepts {work.metadata.name} of term {work.spec.term} in term {term}"
             )
 
+    # A hub that is set back to a backup.
+
+    def restore(self, succeeded: Mapping[str, str]) -> None:
+        """The hub was set back; `succeeded` has the uids of what it knew to have succeeded.
+
+        An agent that remembers such an end tells the hub, which must not run it again.
+        """
+        self._restored_at = self._time.now()
+        self._ended = {
+            name: (uid, cluster)
+            for cluster, agent in self._agents.items()
+            for name, kept in (agent.memory.works if agent.memory is not None else {}).items()
+            if kept.ended is not None
+            and kept.ended.phase == "Succeeded"
+            and (uid := kept.work.spec.workload.uid) == succeeded.get(name)
+        }
+
+    def resubmit(self, name: str) -> None:
+        """A user submits a workload once more, which the restored hub does not know."""
+        work = work_name(NAMESPACE, name)
+        self._resubmitted.add(work)
+        for place in [place for place in self._uids if place[1] == work]:
+            self._uids[place] = _AGAIN
+
+    def _identity(self, work: str, uid: str) -> str:
+        return _AGAIN if work in self._resubmitted else uid
+
+    def _check_ended(self, cluster: str, work: Work) -> None:
+        """Checks that nothing runs again whose end an agent could tell the restored hub."""
+        name = work.metadata.name
+        uid, where = self._ended.get(name, ("", ""))
+        if not where or work.spec.workload.uid != uid:
+            return
+        agent = self._agents[where]
+        if not self._is_unheard(agent) and agent.lost_disk_at < self._restored_at:
+            self._log.report(f"{name} has succeeded in {where} and starts again in {cluster}")
+
+    def _is_unheard(self, agent: ClusterAgent) -> bool:
+        """Whether the hub was set back and could not hear from a cluster what runs there."""
+        now = self._time.now()
+        since = max(self._restored_at, agent.unwell_at)
+        return agent.unwell_at >= self._restored_at and now - since < _RECOVERY_SECONDS
+
     # Removals from the hub.
 
     def workload_removed(self, name: str, uid: str) -> None:
@@ -134,11 +190,13 @@ class Truth:
         if wish is not None and (wish.is_duplicate_allowed or wish.is_moved_when_lost):
             return  # pods in a lost cluster are not waited for
         for cluster in self._agents:
-            if self.pods(cluster, work) and self._uids.get((cluster, work)) == uid:
+            identity = self._identity(work, uid)
+            if self.pods(cluster, work) and self._uids.get((cluster, work)) == identity:
                 self._log.report(f"{name} is gone from the hub and runs in {cluster}")
 
-    def work_removed(self, cluster: str, name: str) -> None:
-        if self.pods(cluster, name):
+    def work_removed(self, cluster: str, name: str, attempt: int) -> None:
+        """Checks that nothing runs of a removed work; agents bring later attempts back."""
+        if any(pod.attempt <= attempt for pod in self.pods(cluster, name)):
             self._log.report(f"the work {name} is gone from the hub and runs in {cluster}")
 
     def leftovers(self) -> list[str]:

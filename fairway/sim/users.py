@@ -1,19 +1,23 @@
 """Users: they submit, change their minds, and take capacity away, at random times.
 
 They use the store directly, without faults: its answers are reliable. Their requests are kept as
-wishes, which are used to check that nothing was lost.
+wishes, which are used to check that nothing was lost. After the hub was set back to a backup they
+ask again for what they had asked for since.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from fairway.api.errors import ApiError, NotFound
+from fairway.api.errors import AlreadyExists, ApiError, NotFound
+from fairway.api.names import OVER
 from fairway.clock import timestamp
+from fairway.kinds.plain import copy_of
 from fairway.sim import fleet
 from fairway.sim.fleet import NAMESPACE, Wish
 from fairway.sim.log import Log
@@ -43,7 +47,10 @@ class Users:
         self._chance = chance
         self._names = 0
         self._pausing: list[asyncio.Task[None]] = []
+        self._spoken_for: set[str] = set()  # names that a restored hub may know from before
         self.wishes: dict[str, Wish] = {}
+        self.acting = asyncio.Lock()  # nobody acts while the hub is set back
+        self.on_resubmit: Callable[[str], None] = lambda name: None
         self.nominal = {name: dict(of) for name, of in fleet.NOMINAL.items()}
 
     async def run(self, *, mean_seconds: float) -> None:
@@ -71,10 +78,11 @@ class Users:
         while True:
             await self._time.sleep(self._chance.expovariate(1 / mean_seconds))
             act = self._chance.choices(list(actions), list(actions.values()))[0]
-            try:
-                await act()
-            except ApiError as fault:
-                self._log.note("user", f"{act.__name__} was refused: {fault}")
+            async with self.acting:
+                try:
+                    await act()
+                except ApiError as fault:
+                    self._log.note("user", f"{act.__name__} was refused: {fault}")
 
     async def _submit(self) -> None:
         for _ in range(self._chance.choice((1, 1, 1, 1, 3))):
@@ -88,7 +96,9 @@ class Users:
     def _name(self) -> str:
         """A new name, or occasionally that of a deleted workload."""
         gone = [
-            wish.name for wish in self.wishes.values() if wish.is_deleted and not wish.is_native
+            wish.name
+            for wish in self.wishes.values()
+            if wish.is_deleted and not wish.is_native and wish.name not in self._spoken_for
         ]
         if gone and self._chance.random() < 0.1:
             return self._chance.choice(gone)
@@ -104,6 +114,7 @@ class Users:
         # The wish is recorded before the store answers, because the checks see the write at once.
         before = self.wishes.get(wish.name)
         self.wishes[wish.name] = wish
+        wish.body = copy_of(body)
         try:
             stored = await self._store.create(kind, body, namespace=NAMESPACE, write=_WRITE)
         except ApiError:
@@ -130,8 +141,11 @@ class Users:
         wish = self._any(self._live(native=True))
         if wish is not None:
             wish.is_deleted = True
-            kind, name = (JOBS, wish.name[4:]) if wish.is_native else (WORKLOADS, wish.name)
-            await self._store.delete(kind, name, namespace=NAMESPACE, write=_WRITE)
+            await self._delete_object(wish)
+
+    async def _delete_object(self, wish: Wish) -> None:
+        kind, name = (JOBS, wish.name[4:]) if wish.is_native else (WORKLOADS, wish.name)
+        await self._store.delete(kind, name, namespace=NAMESPACE, write=_WRITE)
 
     async def _cancel(self) -> None:
         wish = self._any(self._live())
@@ -213,7 +227,8 @@ class Users:
 
     async def _end_pause(self, seconds: float) -> None:
         await self._time.sleep(seconds)
-        await self._pause(is_paused=False)
+        async with self.acting:
+            await self._pause(is_paused=False)
 
     async def _pause(self, *, is_paused: bool) -> None:
         patch = Patch(type="merge", body={"spec": {"paused": is_paused}})
@@ -252,6 +267,59 @@ class Users:
         spec = fleet.queue(name, self.nominal[name])["spec"]
         patch = Patch(type="merge", body={"spec": {"resourceGroups": spec["resourceGroups"]}})
         await self._store.patch(QUEUES, name, patch, write=_WRITE)
+
+    # A hub that was set back.
+
+    def remember(self) -> Mapping[str, Wish]:
+        """What was asked for until now; names of that time are not used again."""
+        self._spoken_for |= set(self.wishes)
+        return {name: replace(wish) for name, wish in self.wishes.items()}
+
+    async def ask_again(self, before: Mapping[str, Wish], phases: Mapping[str, str]) -> None:
+        """Asks again for what the hub has forgotten since `before`.
+
+        `phases` has all workloads as they were until then: what was over is not asked for again.
+        """
+        self._spoken_for |= set(self.wishes)
+        await self._drop_fleet_policy()  # it may forbid what it allowed at the time
+        is_paused = any(not task.done() for task in self._pausing)
+        await self._pause(is_paused=is_paused)
+        for name in fleet.QUEUES:
+            await self._write_quota(name)
+        for name, wish in list(self.wishes.items()):
+            then = before.get(name)
+            if then is None:
+                if (name not in phases and wish.is_deleted) or phases.get(name) in OVER:
+                    del self.wishes[name]
+                    continue
+                then = await self._resubmit(wish)
+            try:
+                await self._change_again(then, wish)
+            except NotFound:
+                self._log.note("user", f"{name} is gone already")
+
+    async def _resubmit(self, wish: Wish) -> Wish:
+        kind = JOBS if wish.is_native else WORKLOADS
+        self.on_resubmit(wish.name)
+        with suppress(AlreadyExists):
+            stored = await self._store.create(
+                kind, copy_of(wish.body), namespace=NAMESPACE, write=_WRITE
+            )
+            wish.uid = "" if wish.is_native else stored.object()["metadata"]["uid"]
+        return replace(wish, is_deleted=False, is_cancelled=False, is_held=False, pods=-1)
+
+    async def _change_again(self, then: Wish, wish: Wish) -> None:
+        """Makes the changes again that a wish has had since."""
+        if wish.is_deleted and not then.is_deleted:
+            await self._delete_object(wish)
+        elif wish.is_native or wish.is_deleted:
+            return
+        if wish.is_cancelled and not then.is_cancelled:
+            await self._change(wish, {"cancelled": True})
+        if wish.is_held != then.is_held:
+            await self._change(wish, {"hold": "Hold" if wish.is_held else "None"})
+        if wish.mode == "Divided" and wish.pods != then.pods:
+            await self._change(wish, {"replicas": wish.pods})
 
     async def relent(self) -> None:
         """Restores quotas, clusters and holds, so that all workloads can end."""

@@ -25,6 +25,7 @@ from fairway.api.errors import ApiError, Expired, Forbidden, NotFound
 from fairway.clock import Clock
 from fairway.store.interface import (
     EVERYTHING,
+    Listing,
     ResourceKey,
     Selection,
     Store,
@@ -62,6 +63,7 @@ class Mirror:
         self.followers: list[Follower] = []
         self.is_complete = asyncio.Event()  # the first list has been read
         self.listed: list[Callable[[], None]] = []  # called after each complete list
+        self.is_listing = False  # what goes now is missing from a list, and may never have been
         self._store = store
         self._clock = clock
         self._selection = selection
@@ -126,6 +128,21 @@ class Mirror:
     async def _list(self) -> None:
         asked = list(self._asked)
         listing = await self._store.list(self.kind, self._selection)
+        self.is_listing = True
+        try:
+            await self._take_list(listing)
+        finally:
+            self.is_listing = False
+        self._version = listing.version
+        self.is_complete.set()
+        for read in asked:
+            self._asked.remove(read)
+            if not read.done():
+                read.set_result(None)
+        for tell in self.listed:
+            tell()
+
+    async def _take_list(self, listing: Listing) -> None:
         result: set[Name] = set()
         for number, stored in enumerate(listing.items):
             if number % _SLICE == _SLICE - 1:
@@ -135,14 +152,6 @@ class Mirror:
             self._put(name, version, stored)
         for name in [object_ for object_ in self._objects if object_ not in result]:
             self._drop(name)
-        self._version = listing.version
-        self.is_complete.set()
-        for read in asked:
-            self._asked.remove(read)
-            if not read.done():
-                read.set_result(None)
-        for tell in self.listed:
-            tell()
 
     def _give_up(self) -> None:
         """There are no objects, as far as can be known."""

@@ -16,7 +16,7 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.meta import Condition
 from fairway.api.work import Work
 from fairway.api.workload import Workload
-from fairway.controllers.adoption import ADOPTED
+from fairway.controllers.adoption import ADOPTED, ENDED
 from fairway.controllers.lifecycle.case import Settings, WorkObservation
 from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.works.derive import Delete, Derived, Known, derive
@@ -610,12 +610,12 @@ class TestEnds:
         assert main(stored(derived)["a"])["spec"]["replicas"] == 1
 
 
-def refused(work: Work) -> Work:
-    """As its agent leaves it that heard a later term first."""
+def refused(work: Work, reason: str = "TermTooLow") -> Work:
+    """As its agent leaves it that heard a later term, or a later attempt, first."""
     condition = Condition(
         type="Accepted",
         status="False",
-        reason="TermTooLow",
+        reason=reason,
         observed_generation=work.metadata.generation,
         last_transition_time=datetime.fromtimestamp(NOW, UTC),
     )
@@ -628,6 +628,29 @@ class TestAdoption:
             name: replace(work, metadata=replace(work.metadata, labels={ADOPTED: "true"}))
             for name, work in sent(found).items()
         }
+
+    def test_a_work_whose_agent_has_a_later_attempt_is_deleted_so_that_the_agent_brings_it_back(
+        self,
+    ) -> None:
+        found = gang(pods("a"))
+        works = {name: refused(work, "AttemptTooLow") for name, work in sent(found).items()}
+        states: dict[str, WorkObservation] = {"a": seen("Running", attempt=2)}
+        assert told(derive(known(found, works, seen=states))) == ["Delete a 1 Run"]
+
+    def test_an_end_is_taken_over_by_the_same_workload_only(self) -> None:
+        found = gang(pods("a"))
+        works = {
+            name: replace(work, metadata=replace(work.metadata, labels={ADOPTED: ENDED}))
+            for name, work in sent(found).items()
+        }
+        forgot = replace(found, status=workload().status)
+        states: dict[str, WorkObservation] = {"a": seen("Succeeded")}
+        status = next_status(case(forgot, states, sent=works)).status
+        assert status is not None
+        assert status.phase == "Claimed"
+        other = replace(forgot, metadata=replace(forgot.metadata, uid="another"))
+        assert next_status(case(other, states, sent=works)).status is None
+        assert told(derive(known(other, works, seen=states))) == ["Delete a 1 Run"]
 
     def test_a_hub_that_forgot_stops_nothing_and_takes_its_claim_back(self) -> None:
         found = gang(pods("a"), pods("b"))

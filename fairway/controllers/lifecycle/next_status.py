@@ -27,7 +27,7 @@ from fairway.controllers.lifecycle import (
 from fairway.controllers.lifecycle.allowance import with_allowance
 from fairway.controllers.lifecycle.attempt_ends import End, end_attempt, moment, settle
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
-from fairway.controllers.lifecycle.tasks import Swept, swept, text
+from fairway.controllers.lifecycle.tasks import Swept, each_task_once, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
 from fairway.controllers.scheduling.claims import last_attempt, summary_of
 
@@ -71,11 +71,10 @@ def _finish(case: LifecycleCase, change: Change) -> Change:
 
 def _waiting(case: LifecycleCase) -> Change:
     status, spec = case.workload.status, case.workload.spec
-    claim = claim_of(list(case.sent.values()), case.workload, case.now)
+    claim = _brought_back(case)
     if claim is not None and case.workload.metadata.deletion_timestamp is None:
         # The hub had forgotten what runs; requests of users are handled next.
-        replicas = sum(placement.replicas or 0 for placement in claim.placements)
-        return Change(status=replace(status, phase="Claimed", claim=claim, replicas=replicas))
+        return Change(status=_taken_over(status, claim))
     if spec.cancelled:
         return Change(status=attempt_ends.cancel(case, status))
     if spec.hold != "None":
@@ -88,6 +87,28 @@ def _waiting(case: LifecycleCase) -> Change:
     status = _with_wishes(case, _no_longer_avoiding(case, status))
     until = status.requeue.avoid_until if status.requeue else None
     return Change(status=status, wake_at=until.timestamp() if until else None)
+
+
+def _brought_back(case: LifecycleCase) -> Claim | None:
+    """The claim of works that agents brought back, unless the hub knows how it ended."""
+    claim = claim_of(list(case.sent.values()), case.workload, case.now)
+    if claim is None or claim.attempt <= last_attempt(case.workload.status):
+        return None
+    if case.workload.spec.tasks is not None:
+        claim = replace(claim, placements=each_task_once(claim.placements))
+    return claim
+
+
+def _taken_over(status: WorkloadStatus, claim: Claim) -> WorkloadStatus:
+    """The status of a workload without a claim that gets back the one that it had lost."""
+    there = {placement.cluster for placement in claim.placements}
+    return replace(
+        status,
+        phase="Claimed",
+        claim=claim,
+        replicas=sum(placement.replicas or 0 for placement in claim.placements),
+        releasing=tuple(each for each in status.releasing if each.cluster not in there),
+    )
 
 
 def _no_longer_avoiding(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
@@ -180,8 +201,8 @@ def _overtaken(case: LifecycleCase) -> WorkloadStatus | None:
     agent brought back, and waits until they are gone; a service or a sweep keeps them.
     """
     status = case.workload.status
-    claim = claim_of(list(case.sent.values()), case.workload, case.now)
-    if claim is None or status.claim is None or claim.attempt <= last_attempt(status):
+    claim = _brought_back(case)
+    if claim is None or status.claim is None:
         return None
     there = {placement.cluster for placement in claim.placements}
     others = tuple(
@@ -189,6 +210,8 @@ def _overtaken(case: LifecycleCase) -> WorkloadStatus | None:
     )
     is_whole = case.workload.spec.mode == "Gang"
     placements = claim.placements if is_whole else (*claim.placements, *others)
+    if case.workload.spec.tasks is not None:
+        placements = each_task_once(placements)
     releasing = tuple(placement for placement in status.releasing if placement.cluster not in there)
     return replace(
         status,

@@ -7,6 +7,7 @@ cluster gives all its unfinished tasks back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -55,6 +56,17 @@ def swept(case: LifecycleCase, tasks: Tasks) -> Swept:
         placements=tuple(placement for placement in left if placement is not None),
         count=tasks.count,
     )
+
+
+def each_task_once(placements: Sequence[Placement]) -> tuple[Placement, ...]:
+    """Placements in which a task that several have is left to the latest of them."""
+    taken: frozenset[int] = frozenset()
+    result = []
+    for placement in sorted(placements, key=lambda each: -each.attempt):
+        left = _without(placement, taken)
+        taken |= _numbers(placement.tasks)
+        result += [left] if left is not None else []
+    return tuple(sorted(result, key=lambda each: each.cluster))
 
 
 def _succeeded(placement: Placement, seen: WorkObservation) -> set[int]:

@@ -8,5 +8,6 @@
     refusals        why manifests are not sent to a cluster
     generated       objects for workloads that have only pod sets
     revisions       the revision that a cluster gets during a rollout
+    verdicts        what agents said of the works that they were sent
     victims         whether preempted workloads are gone
 """

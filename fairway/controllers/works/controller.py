@@ -33,10 +33,10 @@ from fairway.controllers.works.derive import (
     Update,
     WorkWrite,
     derive,
-    is_refused,
 )
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.revisions import Stages, templates_in_use, with_template
+from fairway.controllers.works.verdicts import is_outdated, is_refused
 from fairway.controllers.works.victims import Incarnations, mention, settled_at
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Stored, Write
@@ -249,7 +249,10 @@ class Works:
         Most events on a workload do not change its works, and derivation is expensive.
         """
         if workload is None or any(
-            work.spec.desired != "Run" or work.spec.tombstone or is_refused(work)
+            work.spec.desired != "Run"
+            or work.spec.tombstone
+            or is_refused(work)
+            or is_outdated(work)
             for work in works.values()
         ):
             return None

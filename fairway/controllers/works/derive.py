@@ -36,6 +36,7 @@ from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
 from fairway.controllers.works.refusals import new_violations, refused_there
 from fairway.controllers.works.revisions import Stages, as_staged, manifests_in_use, pace_of
+from fairway.controllers.works.verdicts import is_outdated, is_refused
 from fairway.controllers.works.victims import victims_left
 from fairway.governance.works import work_policies
 from fairway.kinds import permitted, ranges
@@ -46,7 +47,6 @@ from fairway.view.workloads import seconds_left
 AVOIDED_NODES = "fairway.dev/avoided-nodes"
 Desired = Literal["Run", "Reserve"]
 _AVOIDED_MOST = 64
-_ACCEPTED = "Accepted"  # condition: whether the agent accepted the work
 _OWN_ANNOTATIONS = (PLACEMENT, AVOIDED_NODES, REVISION)
 
 
@@ -103,6 +103,10 @@ class Derived:
 def derive(known: Known) -> Derived:
     """The writes after which every cluster has the works that it is to run."""
     workload = known.workload
+    outdated = [Delete(work=work) for work in known.works.values() if is_outdated(work)]
+    if outdated:
+        # This stops nothing: an agent brings back what it has in place of what it refused.
+        return Derived(writes=tuple(outdated))
     if workload is None:
         return Derived(writes=tuple(_forgotten(known)))
     if _is_behind(known, workload):
@@ -364,21 +368,6 @@ def _is_same(before: Work, after: Work) -> bool:
     )
 
 
-def is_refused(work: Work) -> bool:
-    """Whether its agent refused the current work because it had seen a higher term.
-
-    Works are written one by one while terms advance. An agent that was away, or busy with this
-    work, may see a work of a later term first; this one must then be written in the current term.
-    """
-    return any(
-        condition.type == _ACCEPTED
-        and condition.status == "False"
-        and condition.reason == "TermTooLow"
-        and condition.observed_generation == work.metadata.generation
-        for condition in work.status.conditions
-    )
-
-
 def _note(work: Work, key: str) -> str:
     return work.metadata.annotations.get(key, "")
 
@@ -436,9 +425,10 @@ def _is_done_with(known: Known, workload: Workload | None, work: Work) -> bool:
     seen = known.seen.get(cluster)
     if seen is None or seen.attempt < work.spec.attempt:
         return False
-    if seen.is_over and (workload is None or not is_own(work, workload)):
+    is_gone = seen.phase == "Gone"
+    if (seen.is_over or is_gone) and (workload is None or not is_own(work, workload)):
         return True
-    return work.spec.tombstone and seen.phase == "Gone"
+    return work.spec.tombstone and is_gone
 
 
 def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:

@@ -3,6 +3,10 @@
 A watch that resumes reads them forward; a list that continues at an older version undoes them. The
 window is bounded in number and in bytes. A change that leaves it raises the floor, below which no
 watch can resume, and names the rows that the journal may drop.
+
+A store that was set back to a backup has lost writes that others have seen. So every start skips
+the versions up to one that is derived from the time, and marks that in the journal: a version among
+those skipped is of another history, and whoever asks for it has to list again.
 """
 
 from __future__ import annotations
@@ -14,6 +18,9 @@ from dataclasses import dataclass
 
 from fairway.store.embedded.shelves import KindId, Name, Record
 from fairway.store.interface import EventType
+
+STARTS: KindId = ("", "starts")  # of the store itself, marked in the journal and nowhere else
+_VERSIONS_PER_SECOND = 1_000_000  # more than can be written
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,18 @@ class Change:
         return "ADDED" if self.previous is None else "MODIFIED"
 
 
+def make_start(last: int, now: float) -> Change | None:
+    """The mark of a start after the version `last`; None if no versions are skipped.
+
+    Its version is above all that earlier starts gave, even if their writes are no longer there.
+    """
+    version = int(now * _VERSIONS_PER_SECOND)
+    if not last or version <= last + 1:
+        return None
+    record = Record.read(b'{"apiVersion":"v1","metadata":{"name":"start","uid":""}}', version)
+    return Change(STARTS, record, None, is_removed=True)
+
+
 class History:
     """A bounded window of changes, over all kinds."""
 
@@ -46,6 +65,16 @@ class History:
         self._changes_max = changes_max
         self._bytes_max = bytes_max
         self.floor = 0
+        self._skipped: list[range] = []  # versions that no write of this history has
+
+    def has(self, version: int) -> bool:
+        """Whether the state at a version, and what changed since, is known."""
+        return version >= self.floor and not any(version in skipped for skipped in self._skipped)
+
+    def begin(self, start: Change, last: int) -> None:
+        """Adds a start that came after the write of the version `last`."""
+        self._skipped.append(range(last + 1, start.version))
+        self.add(start)
 
     def add(self, change: Change) -> list[int]:
         """Adds a change; returns versions that can no longer be read."""
@@ -61,6 +90,8 @@ class History:
         oldest = self._order.popleft()
         self._bytes -= len(oldest.record.raw)
         self.floor = oldest.version
+        if oldest.kind == STARTS:
+            self._skipped = [skipped for skipped in self._skipped if skipped.stop > self.floor]
         changes = self._by_kind[oldest.kind]
         # Amortized: the list is cut once half of it has left the window.
         if len(changes) > 16 and changes[len(changes) // 2].version <= self.floor:

@@ -58,7 +58,7 @@ def answer(
 ) -> Listing:
     """One page of a list. `version` is the newest that reads may see."""
     where = _where(page, version)
-    if where.version < history.floor:
+    if not history.has(where.version):
         raise Expired(
             "The provided continue parameter is too old to display a consistent list result. "
             "You can start a new list without the continue parameter."

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import gc
+from typing import NamedTuple
 
-from fairway.store.embedded.history import Change, History
+from fairway.store.embedded.history import STARTS, Change, History, make_start
 from fairway.store.embedded.journal import Journal
 from fairway.store.embedded.shelves import KindId, Name, Record, Shelves
 
 
-def load(journal: Journal, shelves: Shelves, history: History) -> int:
-    """Fills the shelves and the history; returns the newest version."""
+class Loaded(NamedTuple):
+    """Where a store continues: the newest version, and the mark of this start, if any."""
+
+    version: int
+    start: Change | None
+
+
+def load(journal: Journal, shelves: Shelves, history: History, now: float) -> Loaded:
+    """Fills the shelves and the history, and begins a new part of it."""
     was_enabled = gc.isenabled()
     # A hundred thousand new objects and no garbage: collection would only cost time.
     gc.disable()
     try:
-        return _load(journal, shelves, history)
+        last = _load(journal, shelves, history)
     finally:
         if was_enabled:
             gc.enable()
+    start = make_start(last, now)
+    if start is not None:
+        history.begin(start, last)
+    return Loaded(start.version if start is not None else last, start)
 
 
 def _load(journal: Journal, shelves: Shelves, history: History) -> int:
+    """Fills the shelves and the history; returns the newest version."""
     newest: dict[tuple[KindId, Name], Record] = {}
     changes: list[Change] = []
     first = last = 0
@@ -43,16 +56,21 @@ def _load(journal: Journal, shelves: Shelves, history: History) -> int:
 
 
 def _remember(changes: list[Change], history: History) -> None:
-    """Keeps the part of the log in which no version is missing.
+    """Keeps the part of the log in which no version is missing but those that starts skipped.
 
     Some rows before a gap were superseded and dropped, so the history there is incomplete.
     """
-    start = len(changes)
-    while start > 0 and (
-        start == len(changes) or changes[start - 1].version == changes[start].version - 1
+    first = len(changes)
+    while first > 0 and (
+        first == len(changes)
+        or changes[first].kind == STARTS
+        or changes[first - 1].version == changes[first].version - 1
     ):
-        start -= 1
-    if start < len(changes):
-        history.floor = changes[start].version - 1
-    for change in changes[start:]:
-        history.add(change)
+        first -= 1
+    if first < len(changes):
+        history.floor = changes[first].version - 1
+    for number, change in enumerate(changes[first:], first):
+        if change.kind == STARTS:
+            history.begin(change, changes[number - 1].version if number else 0)
+        else:
+            history.add(change)

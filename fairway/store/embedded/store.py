@@ -95,7 +95,8 @@ class EmbeddedStore:
 
     def start(self) -> None:
         """Loads the journal, and starts bookmarks and the collector."""
-        self.writer.resume(load(self._journal, self._shelves, self._history))
+        loaded = load(self._journal, self._shelves, self._history, self.clock.now())
+        self.writer.resume(loaded.version, loaded.start)
         for record in self._shelves.shelf(DEFINITIONS).records.values():
             self.catalogue.put_definition(record.body())
         self._submissions.load(self._shelves)
@@ -204,7 +205,7 @@ class EmbeddedStore:
             return
         if not since:
             return  # from now on, without the existing objects
-        if since < self._history.floor:
+        if not self._history.has(since):
             raise Expired(f"too old resource version: {since} ({self._history.floor})")
         missed = self._history.since(watch.kind, since)
         watch.make_room(len(missed))

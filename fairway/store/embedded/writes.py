@@ -61,6 +61,7 @@ class Writer:
         self._began = 0.0
         self._rest: asyncio.Future[None] | None = None  # done once nothing is in flight
         self._broken: ApiError | None = None
+        self._start: Change | None = None  # until it is on disk
         self.version = 0  # of the newest decision
         self.published = 0  # of the newest write that readers see
         self.figures = CommitFigures()
@@ -73,9 +74,10 @@ class Writer:
             return None if staged.is_removed else staged.record
         return self._shelves.get(kind, name)
 
-    def resume(self, version: int) -> None:
-        """Continues from the newest version found on disk."""
+    def resume(self, version: int, start: Change | None = None) -> None:
+        """Continues from a version; the mark of this start is written with the first batch."""
         self.version = self.published = version
+        self._start = start
 
     @property
     def is_open(self) -> bool:
@@ -103,7 +105,10 @@ class Writer:
         batch, self._staged = self._staged[:BATCH_MAX], self._staged[BATCH_MAX:]
         self._dropping, self._dropped = self._dropped, []
         self._writing, self._began = batch, asyncio.get_running_loop().time()
-        written = self._journal.append([_row(staged.change) for staged in batch], self._dropping)
+        changes = [staged.change for staged in batch]
+        if self._start is not None:
+            changes.insert(0, self._start)
+        written = self._journal.append([_row(change) for change in changes], self._dropping)
         written.add_done_callback(self._write)
 
     def _write(self, written: asyncio.Future[None]) -> None:
@@ -114,6 +119,7 @@ class Writer:
             self._fail(batch, fault)
         else:
             self._has_room()
+            self._start = None
             self._observe(len(batch), asyncio.get_running_loop().time() - self._began)
             for staged in batch:
                 self._publish(staged.change)

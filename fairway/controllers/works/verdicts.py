@@ -1,0 +1,33 @@
+"""What agents said of the works that they were sent."""
+
+from __future__ import annotations
+
+from fairway.api.work import Work
+
+_ACCEPTED = "Accepted"
+
+
+def is_refused(work: Work) -> bool:
+    """Whether its agent refused the current work because it had seen a higher term.
+
+    Works are written one by one while terms advance. An agent that was away, or busy with this
+    work, may see a work of a later term first; this one must then be written in the current term.
+    """
+    return _refusal(work) == "TermTooLow"
+
+
+def is_outdated(work: Work) -> bool:
+    """Whether its agent refused the current work because it has a later attempt.
+
+    The hub was restored to the time of an earlier attempt.
+    """
+    return _refusal(work) == "AttemptTooLow"
+
+
+def _refusal(work: Work) -> str:
+    """Why its agent refused the current work; empty: it did not."""
+    for condition in work.status.conditions:
+        is_current = condition.observed_generation == work.metadata.generation
+        if condition.type == _ACCEPTED and condition.status == "False" and is_current:
+            return condition.reason
+    return ""
