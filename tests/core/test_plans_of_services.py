@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -562,3 +563,14 @@ def test_a_move_says_that_it_was_requested() -> None:
     (step,) = plan_of(*objects).steps
     assert [reason.code for reason in step.reasons] == [Code.REBALANCED]
     assert step.render()["rebalanced"] is True
+
+
+def test_a_service_is_not_moved_before_its_claim_is_stored() -> None:
+    objects, _ = REBALANCED["on request they are divided afresh"]
+    facts = Objects.of([H100, *objects]).facts(NOW)
+    service_ = facts.workloads["team/s"]
+    assert service_.held is not None
+    held = replace(service_.held, attempt=-1)
+    facts = replace(facts, workloads={"team/s": replace(service_, held=held)})
+    made, _ = plan(Snapshot(facts))
+    assert made.steps == ()

@@ -51,6 +51,8 @@ def _is_due(service: Service) -> bool:
     workload, held = service.workload, service.workload.held
     if held is None or workload.releasing or held.waits_for_victims:
         return False
+    if held.attempt < 0:
+        return False  # its claim may yet be refused
     requested_at = max(workload.rebalance_at, service.policy.rebalance_at)
     return workload.rebalanced_at < requested_at <= service.planning.now
 
