@@ -691,6 +691,8 @@ export interface components {
                      * @default 25
                      */
                     maxUnavailablePercent: number;
+                    /** @description Whether the percentages of a canary and of batches may be a part of the replicas of a cluster for a Deployment too. This part runs in a second Deployment, whose name ends in -canary, until the cluster is updated. A StatefulSet and a LeaderWorkerSet always can be updated in part. */
+                    partOfCluster?: boolean;
                     /**
                      * Format: int64
                      * @description Seconds that a batch must be healthy before the next one begins.
@@ -732,6 +734,13 @@ export interface components {
                      * @description Ready replicas of any revision.
                      */
                     available?: number;
+                    /** @description Mark of the revision of its other replicas, if a second Deployment has the share. */
+                    base?: string;
+                    /**
+                     * Format: int64
+                     * @description Number of its replicas that a second Deployment has now.
+                     */
+                    beside?: number;
                     /** @description Name of the cluster. */
                     cluster: string;
                     /** @description Group of the placement policy that the cluster belongs to. */
@@ -945,7 +954,7 @@ export interface components {
                      * @description Seconds that a node is idle before it is given back.
                      */
                     idleSeconds?: number;
-                    /** @description Whether the provider may reclaim nodes: spot rather than on demand. */
+                    /** @description Whether the provider may reclaim nodes: spot rather than on demand. No nodes of it are requested for workloads that are not preemptible. */
                     interruptible?: boolean;
                     /** @description Labels of each node. */
                     labels?: {
@@ -1022,7 +1031,7 @@ export interface components {
                 }[];
                 /** @description Further sources from which the agent learns which nodes can be provisioned. */
                 inventory?: {
-                    /** @description Endpoint that reports stock and prices. */
+                    /** @description Endpoint that reports stock and prices. Until its first answer nothing is requested from the pools of the cluster. */
                     http?: {
                         /**
                          * Format: int64
@@ -1345,11 +1354,6 @@ export interface components {
                      * @description Sequence of the agent's last whole report.
                      */
                     reportSequence?: number;
-                    /**
-                     * Format: int64
-                     * @description Seconds by which the agent's clock is ahead of the hub's.
-                     */
-                    skewSeconds?: number;
                     /** @description Version of the agent. */
                     version?: string;
                 };
@@ -1401,6 +1405,8 @@ export interface components {
                 driverVersion?: string;
                 /** @description State of the elastic pools. */
                 elasticPools?: {
+                    /** @description Whether the source of its stock has not answered yet, so that nothing is requested from the pool. */
+                    awaitsStock?: boolean;
                     /**
                      * Format: int64
                      * @description Number of failed provisioning requests since the agent started.
@@ -1475,7 +1481,7 @@ export interface components {
                      * @description Seconds that a node is idle before it is given back.
                      */
                     idleSeconds?: number;
-                    /** @description Whether the provider may reclaim nodes: spot rather than on demand. */
+                    /** @description Whether the provider may reclaim nodes: spot rather than on demand. No nodes of it are requested for workloads that are not preemptible. */
                     interruptible?: boolean;
                     /** @description Labels of each node. */
                     labels?: {
@@ -1691,6 +1697,8 @@ export interface components {
                 };
                 /** @description Elastic pools; in the first chunk only. */
                 pools?: {
+                    /** @description Whether the source of its stock has not answered yet, so that nothing is requested from the pool. */
+                    awaitsStock?: boolean;
                     /**
                      * Format: int64
                      * @description Number of failed provisioning requests since the agent started.
@@ -1769,6 +1777,11 @@ export interface components {
                     pods?: {
                         /**
                          * Format: int64
+                         * @description Pods of a second Deployment of the work that are neither finished nor terminating.
+                         */
+                        beside?: number;
+                        /**
+                         * Format: int64
                          * @description Pods with a node that are not ready yet.
                          */
                         bound?: number;
@@ -1819,6 +1832,11 @@ export interface components {
                          * @description Pods that are terminating.
                          */
                         terminating?: number;
+                        /**
+                         * Format: date-time
+                         * @description Time since which the oldest pod with a node that is not ready has been so.
+                         */
+                        unreadySince?: string;
                     }[];
                     /**
                      * Format: date-time
@@ -1890,7 +1908,7 @@ export interface components {
                 };
                 /** @description Description of this kind of capacity, for people. */
                 description?: string;
-                /** @description Whether the provider may reclaim such nodes, as with spot capacity. */
+                /** @description Whether the provider may reclaim such nodes, as with spot capacity. Workloads that are not preemptible do not use it. */
                 interruptible?: boolean;
                 /** @description Labels of nodes with this flavor, by the fleet's keys; cluster profiles translate them. */
                 nodeLabels?: {
@@ -1953,30 +1971,6 @@ export interface components {
                 };
                 /** @description Clusters that have such nodes. */
                 clusters?: string[];
-                /** @description Latest observations of the flavor's state. */
-                conditions?: {
-                    /**
-                     * Format: date-time
-                     * @description When the status last changed.
-                     */
-                    lastTransitionTime: string;
-                    /** @description Reason for the status, as a sentence for people. */
-                    message?: string;
-                    /**
-                     * Format: int64
-                     * @description Generation of the object that the condition reflects.
-                     */
-                    observedGeneration?: number;
-                    /** @description Reason for the status, as a code for programs. */
-                    reason?: string;
-                    /**
-                     * @description Whether the condition holds.
-                     * @enum {string}
-                     */
-                    status: "False" | "True" | "Unknown";
-                    /** @description Type of the condition. */
-                    type: string;
-                }[];
                 /**
                  * Format: int64
                  * @description Nodes of this flavor in the fleet.
@@ -2081,7 +2075,7 @@ export interface components {
                     queue?: string;
                     /**
                      * Format: int64
-                     * @description Seconds that a gang may take to become ready before it returns to its queue.
+                     * @description Seconds that a gang may take to become ready before it returns to its queue, and that a replica of a service may be on a node without being ready before it is placed elsewhere.
                      * @default 1800
                      */
                     readySeconds: number;
@@ -2109,6 +2103,13 @@ export interface components {
                         limit: number;
                     };
                 };
+                /** @description What devices that pods ask for through resource claims count as, by device class. A claim of another class is refused. */
+                deviceClasses?: {
+                    /** @description Name of the DeviceClass in the clusters. */
+                    name: string;
+                    /** @description Resource that each of its devices counts as, on nodes and in quota. */
+                    resource: string;
+                }[];
                 /** @description How queues share capacity that they do not own. */
                 fairShare?: {
                     /**
@@ -2266,7 +2267,7 @@ export interface components {
                 }[];
                 /**
                  * Format: int64
-                 * @description Workloads that hold a claim.
+                 * @description Workloads of all queues that hold a claim.
                  */
                 claimedWorkloads?: number;
                 /**
@@ -2274,30 +2275,6 @@ export interface components {
                  * @description Number of accepted clusters.
                  */
                 clusters?: number;
-                /** @description Latest observations of the fleet's state. */
-                conditions?: {
-                    /**
-                     * Format: date-time
-                     * @description When the status last changed.
-                     */
-                    lastTransitionTime: string;
-                    /** @description Reason for the status, as a sentence for people. */
-                    message?: string;
-                    /**
-                     * Format: int64
-                     * @description Generation of the object that the condition reflects.
-                     */
-                    observedGeneration?: number;
-                    /** @description Reason for the status, as a code for programs. */
-                    reason?: string;
-                    /**
-                     * @description Whether the condition holds.
-                     * @enum {string}
-                     */
-                    status: "False" | "True" | "Unknown";
-                    /** @description Type of the condition. */
-                    type: string;
-                }[];
                 /** @description Hub replica that decides. */
                 leader?: string;
                 /**
@@ -2314,12 +2291,7 @@ export interface components {
                 readyClusters?: number;
                 /**
                  * Format: int64
-                 * @description Increases with each batch of decisions; agents refuse works with a lower term.
-                 */
-                term?: number;
-                /**
-                 * Format: int64
-                 * @description Number of pending workloads.
+                 * @description Number of pending workloads in all queues.
                  */
                 waitingWorkloads?: number;
             };
@@ -2400,8 +2372,19 @@ export interface components {
                         weight: number;
                     }[];
                 };
+                /**
+                 * @description How a gang is split that may run in several clusters (gang.clustersMax). WithinGroup: over clusters of one group. AcrossGroups: over clusters of several groups, if no step of the ladder places it; it takes idle capacity, of earlier groups first.
+                 * @default WithinGroup
+                 * @enum {string}
+                 */
+                gangSplit: "AcrossGroups" | "WithinGroup";
                 /** @description Groups of clusters in order of preference; empty: one group of all. */
                 groups?: {
+                    /**
+                     * Format: int64
+                     * @description With division Duplicated: number of clusters of this group that carry a copy; if one fails, another cluster of the group takes over its copy; unset: all clusters.
+                     */
+                    copies?: number;
                     /** @description Name of the group, used in the ladder. */
                     name: string;
                     /**
@@ -2450,7 +2433,7 @@ export interface components {
                 }[];
                 /**
                  * Format: int64
-                 * @description Points by which a cluster must score better to replace one that is already chosen.
+                 * @description Points by which a cluster must score better to replace one that the policy has already chosen (status.decisions). Scores move nothing that runs.
                  * @default 20
                  */
                 moveMargin: number;
@@ -2814,7 +2797,7 @@ export interface components {
                  * @description Siblings of higher priority come first, regardless of their shares.
                  */
                 priority?: number;
-                /** @description Whether to refuse workloads that no cluster or pool could ever run. */
+                /** @description Whether this queue and those below refuse a new workload that can never start as the fleet is: it fails at once, and says why. Otherwise it waits, and its condition CanStart says why. Workloads that were accepted before are not refused. */
                 refuseImpossible?: boolean;
                 /** @description Quota per resource group, flavor and resource. */
                 resourceGroups?: {
@@ -2915,30 +2898,6 @@ export interface components {
                  * @description Number of workloads that hold a claim, in this queue and below.
                  */
                 claimedWorkloads?: number;
-                /** @description Latest observations of the queue's state. */
-                conditions?: {
-                    /**
-                     * Format: date-time
-                     * @description When the status last changed.
-                     */
-                    lastTransitionTime: string;
-                    /** @description Reason for the status, as a sentence for people. */
-                    message?: string;
-                    /**
-                     * Format: int64
-                     * @description Generation of the object that the condition reflects.
-                     */
-                    observedGeneration?: number;
-                    /** @description Reason for the status, as a code for programs. */
-                    reason?: string;
-                    /**
-                     * @description Whether the condition holds.
-                     * @enum {string}
-                     */
-                    status: "False" | "True" | "Unknown";
-                    /** @description Type of the condition. */
-                    type: string;
-                }[];
                 /**
                  * Format: int64
                  * @description Generation of the object that this status reflects.
@@ -3238,7 +3197,7 @@ export interface components {
                 /** @description Volume claims that do not pin it to their cluster. */
                 portableVolumes?: string[];
                 /**
-                 * @description Whether it may be preempted; if not, it runs only within nominal quota.
+                 * @description Whether it may be preempted; if not, it runs only within nominal quota, and not on interruptible flavors or new nodes of interruptible pools.
                  * @default true
                  */
                 preemptible: boolean;
@@ -3474,15 +3433,13 @@ export interface components {
                          * @description Number of nodes to provision.
                          */
                         count?: number;
-                        /** @description Data that must arrive. */
-                        data?: string;
                         /** @description Elastic pool that must provision nodes. */
                         pool?: string;
                         /**
                          * @description Type of the condition.
                          * @enum {string}
                          */
-                        type: "Data" | "Preemption" | "Provision" | "Ready";
+                        type: "Preemption" | "Provision";
                         /** @description Preempted workload that must be gone. */
                         workload?: {
                             /** @description Name of the workload; set only if it is in the same namespace. */
