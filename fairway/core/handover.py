@@ -247,6 +247,7 @@ class Leaving:
         self._earlier = _of_earlier(snapshot)  # of what was being released before
         self._settling = self._settle(self._earlier)  # the charges by which it is gone
         self._current = ""
+        self._may_borrow = True  # the current workload
         self._awaited: dict[str, None] = {}  # by the current workload, in order
 
     def copy(self) -> Leaving:
@@ -263,6 +264,7 @@ class Leaving:
     def turn_to(self, workload: Workload) -> None:
         """Makes a workload the current one; it still waits for its earlier victims."""
         self._current = workload.key
+        self._may_borrow = workload.preemptible
         self._awaited = dict.fromkeys(self._still_here(workload))
 
     def add(self, victim: Workload, usage: Usage) -> None:
@@ -399,19 +401,27 @@ class Leaving:
         with ledger.trial():
             for name, usage in self._total.items():
                 ledger.charge(name, usage)
-            if ledger.tree.fits(queue, needs):
+            if not self._short(ledger.tree, queue, needs):
                 return ()  # it fits with the quota of all victims still charged
         with ledger.trial():
             for key in others:
                 ledger.charge(self._queue_of(key), self._quota[key])
-            return () if ledger.tree.fits(queue, needs) else others
+            return others if self._short(ledger.tree, queue, needs) else ()
+
+    def _short(self, tree: Tree, queue: str, needs: Usage) -> Collection[FlavorResource]:
+        """What the current workload lacks in quota; what is not preemptible never borrows."""
+        short = dict(tree.shortfall(queue, needs))
+        if not self._may_borrow:
+            lent = (pair for pair in sorted(needs) if tree.borrow_level(queue, {pair: needs[pair]}))
+            short.update(dict.fromkeys(lent, 0))
+        return short
 
     def _whose_old_quota(self, ledger: Ledger, queue: str, needs: Usage) -> Iterable[str]:
         """The fewest, in order, of what was being released before; in the ledger it is charged.
 
         Those of the same queue come first.
         """
-        short = ledger.tree.shortfall(queue, needs)
+        short = self._short(ledger.tree, queue, needs)
         if not short:
             return ()
         root = (queue, *ledger.tree.ancestors(queue))[-1]
@@ -430,7 +440,7 @@ class Leaving:
             with ledger.trial():
                 for name, usage in self._settle([*known, *others[:count]]):
                     ledger.charge(name, usage)
-                return ledger.tree.fits(queue, needs)
+                return not self._short(ledger.tree, queue, needs)
 
         return others[: bisect_left(range(len(others)), True, key=is_enough)]
 

@@ -156,6 +156,28 @@ def test_a_device_used_when_the_table_was_made_can_be_given_back() -> None:
     assert count(room, pod(1000)) == 1
 
 
+def test_fractions_put_where_others_leave_keep_those_devices() -> None:
+    room = room_of((1000,) * 4)
+    leaves = {"leaves": ((GPU, 1000),)}
+    take(room, {"stays": {0: 1}}, {"stays": ((GPU, 1000),)})
+    take(room, {"leaves": {0: 2}}, leaves)
+    take(room, {"comes": {0: 3}}, {"comes": ((GPU, 750),)})
+    assert count(room, pod(500)) == 0, "one is free, and is taken"
+    give_back(room, {"leaves": {0: 2}}, leaves)
+    assert count(room, pod(500)) == 0, "those that come have a quarter left on each device"
+    assert count(room, pod(250)) == 3
+
+
+def test_devices_counted_where_too_much_was_given_already_are_not_free() -> None:
+    room = room_of((2000,), reported=False, most=2)
+    whole = ((GPU, 1000),)
+    take(room, {"leaves": {0: 2}}, {"leaves": whole})
+    take(room, {"comes": {0: 2}}, {"comes": whole})
+    assert count(room, pod(500)) == 0
+    give_back(room, {"leaves": {0: 2}}, {"leaves": whole})
+    assert count(room, pod(500)) == 0
+
+
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.integers(0, 10).map(lambda integer: integer * 100), min_size=1, max_size=4),

@@ -70,6 +70,20 @@ LEAVING = {
         ["urgent starts in east:4@h100 after b", "a waits: StillEnding", "b waits: StillEnding",
          "c waits: StillEnding"],
     ),
+    "what may not borrow waits for quota of its own that is on its way out": (
+        [queue("root"), queue("q", 8, parent="root", preemption=LOWER),
+         queue("lender", 8, parent="root"), cluster("east", 32),
+         leaving(runs("stopping", count=4)), runs("base", count=4, priority=9),
+         urgent(4, preemptible=False)],
+        ["urgent starts in east:4@h100 after stopping", "stopping waits: StillEnding"],
+    ),
+    "a service that may not borrow waits as well": (
+        [queue("root"), queue("q", 8, parent="root", preemption=LOWER),
+         queue("lender", 8, parent="root"), cluster("east", 32),
+         leaving(runs("stopping", count=4)), runs("base", count=4, priority=9),
+         workload("web", "q", mode="Divided", replicas=4, priority=9, preemptible=False)],
+        ["web starts in east:4@h100 after stopping", "stopping waits: StillEnding"],
+    ),
     "only what that does not cover is taken from others": (
         [queue("q", 16, preemption=LOWER), cluster("east", 8, 4, 4), leaving(runs("stopping")),
          runs("low-1", count=4), runs("low-2", count=4, since=60), urgent(12)],

@@ -9,6 +9,9 @@ created when the report has one, or when a fraction of an extended resource is f
 each 1000 units that are free on a node count as a device, and the remainder as a partly used one.
 Two resources of one pod that both have devices are packed independently. Which device a leaving pod
 used is unknown: its share returns to the fullest device that can have held it.
+
+A workload may be put on a node before pods that leave are gone. Its devices are overcommitted then:
+less than nothing is free on them, so that nobody else gets what those pods leave.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ DEVICE_UNITS = 1000
 class Devices:
     """Free units of the devices of one resource: a row per node, padded with zeros."""
 
-    free: Amounts
+    free: Amounts  # below 0: overcommitted
     size: int
     widths: Amounts  # number of devices of each node
 
@@ -80,21 +83,26 @@ def _whole(free: int, most: int) -> tuple[int, ...]:
     whole, rest = divmod(max(free, 0), DEVICE_UNITS)
     result = [*([DEVICE_UNITS] * whole), *([rest] if rest else [])]
     used = -(-max(most, 0) // DEVICE_UNITS) - len(result)
-    return (*result, *([0] * used))
+    result += [0] * used
+    if free < 0 and result:
+        whole, rest = divmod(-free, DEVICE_UNITS)
+        for amount in (*([DEVICE_UNITS] * whole), rest):
+            overcommit(result, DEVICE_UNITS, amount)
+    return tuple(result)
 
 
 def pods_on(rows: Amounts, size: int, amount: int) -> Amounts:
     """How many pods of this amount fit on the devices of each row. Exact."""
     whole, rest = divmod(amount, size)
     if whole == 0:
-        fractions: Amounts = (rows // rest).sum(axis=1)
+        fractions: Amounts = (np.maximum(rows, 0) // rest).sum(axis=1)
         return fractions
     intact: Amounts = (rows >= size).sum(axis=1)
     if rest == 0:
         return intact // whole
     # p pods leave intact - p * whole devices for rests, each of which holds `per_device` of them.
     per_device = size // rest
-    others: Amounts = np.where(rows >= size, 0, rows // rest).sum(axis=1)
+    others: Amounts = np.where(rows >= size, 0, np.maximum(rows, 0) // rest).sum(axis=1)
     enough: Amounts = (others + intact * per_device) // (1 + whole * per_device)
     return np.minimum(intact // whole, enough)
 
@@ -120,11 +128,21 @@ def put(row: list[int], size: int, amount: int) -> bool:
     return True
 
 
+def overcommit(row: list[int], size: int, amount: int) -> None:
+    """Takes one pod's amount from the fullest devices, which lack it now: others leave them."""
+    whole, rest = divmod(amount, size)
+    for units in (*([size] * whole), *([rest] if rest else [])):
+        left = [(free, position) for position, free in enumerate(row) if free >= 0]
+        position = min(left)[1] if left else row.index(max(row))
+        row[position] -= units
+
+
 def put_back(row: list[int], size: int, amount: int) -> None:
     """Returns one pod's amount to devices that can have held it."""
     whole, rest = divmod(amount, size)
     for _ in range(whole):
-        row[row.index(min(row))] = size
+        fullest = row.index(min(row))
+        row[fullest] = min(size, row[fullest] + size)
     if rest:
         rooms = [(free, position) for position, free in enumerate(row) if free + rest <= size]
         row[min(rooms)[1] if rooms else row.index(min(row))] += rest
@@ -170,7 +188,8 @@ def move_pods(devices: Devices, position: int, amount: int, count: int) -> None:
         return
     for _ in range(abs(count)):
         if count < 0:
-            put(row, devices.size, amount)
+            if not put(row, devices.size, amount):
+                overcommit(row, devices.size, amount)
         else:
             put_back(row, devices.size, amount)
     devices.free[position, : len(row)] = row
