@@ -115,6 +115,13 @@ QUOTA = {
         [queue("q", 8, uncovered=None), EAST, workload("a", "q")],
         ["a waits: NotCovered, NoVictims"],
     ),
+    "a resource that only a queue above names comes from there": (
+        [queue("root", uncovered=None, resourceGroups=[{"resources": ["cpu"], "flavors": [
+            {"name": "h100", "quotas": [{"resource": "cpu", "nominal": 3}]}]}]),
+         queue("q", 8, parent="root", uncovered=None), EAST,
+         workload("a", "q", count=2, waited=90), workload("b", "q", count=2)],
+        ["a starts in east:2@h100", "b waits: QuotaExceeded, NoVictims"],
+    ),
     "a queue may refuse what the queue above it does not limit": (
         [queue("root"), queue("q", 8, parent="root", uncovered="Unavailable"), EAST,
          workload("a", "q")],
@@ -128,6 +135,12 @@ QUOTA = {
     "pod sets that no flavor has room for together use different ones": (
         [A100, queue("q", quotas={"h100": 4, "a100": 4}), workload("a", "q", pod_sets=two_sets())],
         ["a starts in nowhere:2@h100+4@a100"],
+    ),
+    "many equal pod sets as well": (
+        [A100, queue("q", quotas={"h100": 1, "a100": 6}),
+         workload("a", "q", pod_sets=[{"name": f"p{number}", "requests": {"nvidia.com/gpu": 1}}
+                                      for number in range(7)])],
+        ["a starts in nowhere:1@h100+1@a100+1@a100+1@a100+1@a100+1@a100+1@a100"],
     ),
     "one flavor for all pod sets comes first": (
         [A100, queue("q", quotas={"h100": 4, "a100": 6}), workload("a", "q", pod_sets=two_sets())],

@@ -3,17 +3,19 @@
 A resource group of a queue lists flavors; all resources of the group come from one of them. So a
 form of a workload has a list of assignments: one flavor for each group and pod set. Those with one
 flavor for all pod sets come first, then those in which pod sets differ; both in the queue's order.
-Pod sets that say that they belong together always have the same flavors.
+Pod sets that say that they belong together always have the same flavors. Which of several equal pod
+sets has which flavor makes no difference, so only one way is tried.
 
-A queue without groups of its own uses those of the nearest ancestor that has some. A resource that
-no group covers has no flavor and no quota. Where a group covers `pods`, each pod counts as one.
+Resources that a queue's own groups do not name come from groups of the nearest ancestor that names
+them. A resource that no group covers has no flavor and no quota. Where a group covers `pods`, each
+pod counts as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice, product
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations_with_replacement, islice, product
 
 from fairway.api.meta import NodeTerm
 from fairway.core.model import (
@@ -90,11 +92,20 @@ def _charge(
 
 
 def groups_of(queue: Queue, above: Sequence[Queue]) -> tuple[ResourceGroup, ...]:
-    """The resource groups in force for a queue: its own, else those of the nearest ancestor."""
+    """The resource groups in force for a queue: its own, and others' for what these do not name."""
+    result: list[ResourceGroup] = []
+    named: set[str] = set()
     for other in (queue, *above):
-        if other.groups:
-            return other.groups
-    return ()
+        groups = other.groups
+        if named and groups:
+            rest = (
+                replace(group, resources=tuple(r for r in group.resources if r not in named))
+                for group in groups
+            )
+            groups = tuple(group for group in rest if group.resources)
+        result.extend(groups)
+        named.update(resource for group in groups for resource in group.resources)
+    return tuple(result)
 
 
 def assignments(
@@ -109,7 +120,7 @@ def assignments(
     ]
     counts, shapes = _needs(form)
     result = []
-    for combination in islice(product(*choices), ASSIGNMENTS_MAX):
+    for combination in islice(_combinations(choices), ASSIGNMENTS_MAX):
         by_set: dict[str, dict[str, str]] = {pod_set.name: {} for pod_set in form.pod_sets}
         names: list[str] = []
         for (group, askers), chosen in zip(wanted, combination, strict=True):
@@ -123,6 +134,20 @@ def assignments(
         full = _charge(by_set, counts, shapes)
         result.append(Assignment(flavors=by_set, names=tuple(names), form=form, full=full))
     return result
+
+
+_Choice = Mapping[str, str]  # pod set -> flavor
+
+
+def _combinations(choices: Sequence[Sequence[_Choice]]) -> Iterator[tuple[_Choice, ...]]:
+    """A choice for each group: first those with one flavor for all pod sets in every group."""
+    plain = [[choice for choice in some if _is_one(choice)] for some in choices]
+    mixed = (some for some in product(*choices) if not all(map(_is_one, some)))
+    return chain(product(*plain), mixed)
+
+
+def _is_one(choice: _Choice) -> bool:
+    return len(set(choice.values())) <= 1
 
 
 def _askers(group: ResourceGroup, form: Form) -> list[PodSet]:
@@ -152,9 +177,15 @@ def _choices(
     for name in allowed:
         if all(name in names for names in suited.values()):
             yield {asker.name: name for asker in askers}
-    for mixed in product(*suited.values()):
-        if len(set(mixed)) > 1:
-            flavor_of = dict(zip(suited, mixed, strict=True))
+    alike: dict[Hashable, list[str]] = {}  # units of equal pod sets
+    for unit in suited:
+        sets = tuple((a.shape, a.count) for a, of in zip(askers, units, strict=True) if of == unit)
+        alike.setdefault((sets, tuple(suited[unit])), []).append(unit)
+    ways = [combinations_with_replacement(suited[same[0]], len(same)) for same in alike.values()]
+    order = [unit for same in alike.values() for unit in same]
+    for mixed in product(*ways):
+        flavor_of = dict(zip(order, chain(*mixed), strict=True))
+        if len(set(flavor_of.values())) > 1:
             yield {asker.name: flavor_of[unit] for asker, unit in zip(askers, units, strict=True)}
 
 
