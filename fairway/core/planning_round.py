@@ -196,8 +196,18 @@ class PlanningRound:
         self.ledger.charge(workload.queue, usage)
         self.claims.add(workload.queue, workload.user, usage)
 
-    def copies(self, workload: Workload, usage: Usage, *, may_borrow: bool = True) -> int | None:
-        """How many times `usage` fits into what queue and user have left; None: no limit."""
+    def copies(
+        self,
+        workload: Workload,
+        usage: Usage,
+        *,
+        may_borrow: bool = True,
+        is_restrained: bool = False,
+    ) -> int | None:
+        """How many times `usage` fits into what queue and user have left; None: no limit.
+
+        Restrained: within what the queue owns, or else the lowest queue above it that owns some.
+        """
         tree, queue = self.ledger.tree, workload.queue
         most: list[int] = []
         for pair, amount in usage.items():
@@ -206,8 +216,9 @@ class PlanningRound:
                 if not workload.preemptible or not may_borrow:
                     # A workload that cannot be preempted must not borrow: the quota could not be
                     # reclaimed.
-                    own = tree.subtree_quota(queue, pair) - tree.usage(queue).get(pair, 0)
-                    available = min(available, own)
+                    available = min(available, tree.left_of_own(queue, pair))
+                elif is_restrained:
+                    available = min(available, tree.left_of_own(tree.owner(queue, pair), pair))
                 most.append(available // amount)
         total = total_of(usage)
         for resource, (left, _) in self.claims.left_for_user(workload).items():

@@ -319,6 +319,16 @@ HUMBLE = {
          preempted(workload("back", "q", count=8))],
         ["guest yields to back", "back starts in east:8@h100 after guest"],
     ),
+    "a service takes back all of it": (
+        [*_DEPARTMENT, runs("guest", "other", count=16),
+         workload("back", "q", mode="Divided", replicas=8)],
+        ["guest yields to back", "back starts in east:8@h100 after guest"],
+    ),
+    "a sweep as well": (
+        [*_DEPARTMENT, runs("guest", "other", count=16),
+         workload("back", "q", mode="Independent", tasks={"count": 8})],
+        ["guest yields to back", "back starts in east:8@h100 after guest"],
+    ),
     "and nothing beyond that from its equals": (
         [*_DEPARTMENT, runs("mine", "q", count=4), runs("guest", "other", count=12),
          preempted(workload("back", "q", count=8))],

@@ -10,6 +10,9 @@ turn; and so on for ever. Therefore:
 - once it has preempted workloads of other queues, it grows only within its queue's own quota. The
   rung of its claim, which is Preempt from then on, records that. If all victims were of its own
   queue, the rung stays that of the rest of the claim.
+
+Where its queue owns nothing, the quota of the lowest queue above that owns some counts as its own:
+its victims were outside that queue, and cannot reclaim from within it.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ def _is_peaceful(
 ) -> bool:
     tree, queue = planning.ledger.tree, workload.queue
     borrows = any(
-        tree.usage(queue).get(pair, 0) > tree.subtree_quota(queue, pair)
+        tree.left_of_own(tree.owner(queue, pair), pair) < 0
         for placement in placed
         for pair in usage_of(placement)
         if tree.covers(queue, pair[1])

@@ -155,9 +155,11 @@ class Service:
 
     def quota_for(self, option: Assignment, *, may_borrow: bool = True) -> int:
         """How many more replicas the queue allows on some flavors."""
-        may_borrow = may_borrow and self.rung != "Preempt"
         usage = option.full_usage(self.form)
-        most = self.planning.copies(self.workload, usage, may_borrow=may_borrow)
+        is_restrained = self.rung == "Preempt"
+        most = self.planning.copies(
+            self.workload, usage, may_borrow=may_borrow, is_restrained=is_restrained
+        )
         return pack.UNLIMITED if most is None else most
 
     def allowed_in(self, cluster: str, most: int) -> int:

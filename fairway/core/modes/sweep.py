@@ -115,9 +115,10 @@ class _Sweep:
 
     def _quota(self, option: Assignment, *, may_borrow: bool = True) -> int:
         """How many of the remaining tasks quota allows."""
-        may_borrow = may_borrow and self.rung != "Preempt"
         usage = option.full_usage(self.form)
-        copies = self.planning.copies(self.workload, usage, may_borrow=may_borrow)
+        copies = self.planning.copies(
+            self.workload, usage, may_borrow=may_borrow, is_restrained=self.rung == "Preempt"
+        )
         return len(self.left) if copies is None else min(copies, len(self.left))
 
     def _request(self, option: Assignment, count: int | None = None) -> PlacementRequest:

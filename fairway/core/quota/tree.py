@@ -339,6 +339,20 @@ class Tree:
         node = self._nodes.get(queue)
         return 0 if node is None else node.subtree.get(pair, 0)
 
+    def left_of_own(self, queue: str, pair: FlavorResource) -> int:
+        """What is left of the quota of the queue's subtree; below 0: it borrows."""
+        return self.subtree_quota(queue, pair) - self.usage_of(queue, pair)
+
+    def owner(self, queue: str, pair: FlavorResource) -> str:
+        """The lowest queue, from this one up and without a root above it, that owns some quota.
+
+        The queue itself if none does. What it uses of that quota only queues below the owner can
+        reclaim.
+        """
+        below_root = self.ancestors(queue)[:-1]
+        owners = (name for name in (queue, *below_root) if self.subtree_quota(name, pair) > 0)
+        return next(owners, queue)
+
     def potential_available(self, queue: str, pair: FlavorResource) -> int:
         """What the queue could use if nothing were in use, borrowing within limits included.
 
