@@ -126,9 +126,9 @@ class AnySequence(RuleBasedStateMachine):
         before = promises.contents(self.driver)
         version = self.driver.hub.store.version
         self.driver.restart()
-        assert self.driver.hub.store.version == version, "a restart wrote something"
-        assert promises.contents(self.driver) == before
-        self.checked = version
+        assert self.driver.hub.store.version >= version, "versions went back"
+        assert promises.contents(self.driver) == before, "a restart wrote something"
+        self.checked = self.driver.hub.store.version
 
     @invariant()
     def everything_kept_is_right(self) -> None:
