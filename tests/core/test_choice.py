@@ -137,6 +137,23 @@ def test_rules_that_can_not_hold_keep_the_last_choice_and_are_told() -> None:
     assert result.unmet == (rule,)
 
 
+def test_an_edit_whose_rules_can_not_hold_keeps_what_it_would_refuse() -> None:
+    rule = Spread(by="Region", least=2)
+    clusters = {name: cluster(name, labels={REGION: name}) for name in "abc"}
+    policy = Policy(clusters=frozenset({"a"}), spread=(rule,), chosen=("a", "b"))
+    result = choice(policy, clusters, {})
+    assert [item.cluster for item in result.chosen] == ["a", "b"]
+    assert result.unmet == (rule,)
+
+
+def test_a_rule_that_asks_for_more_domains_than_there_are_is_told() -> None:
+    rule = Spread(by="Region", least=3)
+    clusters = {name: cluster(name, labels={REGION: name}) for name in "ab"}
+    result = choice(Policy(spread=(rule,), chosen=("a", "b")), clusters, {})
+    assert [item.cluster for item in result.chosen] == ["a", "b"]
+    assert result.unmet == (rule,)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_choosing_again_changes_nothing(data: st.DataObject) -> None:

@@ -349,6 +349,31 @@ OWNERS = {
         [*_LENT, _HEAD, workload("small", "guest", count=2)],
         ["head waits: QuotaExceeded, NoVictims", "small waits: KeptForOwner, NoVictims"],
     ),
+    "what a queue above owns is kept as well": (
+        [queue("root"), queue("dept", 8, parent="root"), queue("owner", 0, parent="dept"),
+         queue("guest", 0, parent="root"), *_LENT[3:], _HEAD,
+         workload("small", "guest", count=2)],
+        ["head waits: QuotaExceeded, NoVictims", "small waits: KeptForOwner, NoVictims"],
+    ),
+    "not from others below the same owner": (
+        [queue("root"), queue("dept", 8, parent="root"), queue("owner", 0, parent="dept"),
+         queue("sibling", 0, parent="dept"), queue("guest", 0, parent="root"), *_LENT[3:], _HEAD,
+         workload("small", "sibling", count=2)],
+        ["small starts in east:2@h100", "head waits: QuotaExceeded, NoVictims"],
+    ),
+    "for the first replica of a service": (
+        [*_LENT, workload("head", "owner", gpus=8, mode="Divided", replicas=1, waited=600),
+         workload("small", "guest", count=2)],
+        ["head waits: QuotaExceeded, NoVictims, NoPool, PartlyPlaced",
+         "small waits: KeptForOwner, NoVictims"],
+    ),
+    "for an alternative that is due": (
+        [*_LENT, workload("head", "owner", count=12, waited=600, alternatives=[
+            {"name": "less", "afterSeconds": 1, "podSets": [{"name": "worker", "count": 8}]}]),
+         workload("small", "guest", count=2)],
+        ["head waits: QuotaTooSmall, NoVictims, QuotaExceeded",
+         "small waits: KeptForOwner, NoVictims"],
+    ),
     "workloads of the same queue may use it": (
         [*_LENT, _HEAD, workload("small", "owner", count=2)],
         ["small starts in east:2@h100", "head waits: QuotaExceeded, NoVictims"],

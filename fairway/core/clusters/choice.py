@@ -16,6 +16,7 @@ from fairway.core.clusters.candidates import (
     Candidates,
     Closed,
     NoDomain,
+    NotSelected,
     Refusal,
     Tainted,
     candidates,
@@ -77,10 +78,14 @@ def choose(
         Option(name=ranked.cluster, domains=domains(clusters[ranked.cluster], policy.spread))
         for ranked in order
     ]
-    selection = select(options, policy.spread, wanted)
+    least = max((rule.least for rule in policy.spread if not rule.is_preferred), default=0)
+    selection = select(options, policy.spread, max(wanted, least))
     if selection.unmet:
-        undivided = (name for name, refusal in result.refused if isinstance(refusal, NoDomain))
-        kept = {name: clusters[name] for name in (*allowed, *undivided)}
+        # What only this policy refuses now stays; what is tainted or gone does not.
+        edited = (
+            name for name, refusal in result.refused if isinstance(refusal, NoDomain | NotSelected)
+        )
+        kept = {name: clusters[name] for name in (*allowed, *edited)}
         return _keep(policy, kept, ranked, unmet=selection.unmet, candidates=result, wanted=wanted)
     chosen = [ranked for ranked in order if ranked.cluster in selection.chosen]
     return Choice(

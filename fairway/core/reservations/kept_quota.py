@@ -1,17 +1,18 @@
 """Quota kept for its owner: what is free of it waits for the head of the queue that owns it.
 
-A gang at the head of its queue may need more than is free now, though its queue owns enough: others
-have borrowed it, and cannot be made to give it back at once. If they could also borrow the rest,
-bit by bit, the owner might never start. So what is free of the queue's own quota is charged to it
-while other queues decide. Workloads of the same queue decide without that: which of them goes first
-is the queue's own strategy.
+A workload at the head of its queue may need more than is free now to start, though its queue owns
+enough, or a queue above that: others have borrowed it, and cannot be made to give it back at once.
+If they could also borrow the rest, bit by bit, the owner might never start. So what is free of the
+owner's quota is charged to the head while others decide. Workloads of queues below the same owner
+decide without that: which of them goes first is settled among them.
 
-Only heads that lack quota count. Nodes are kept by reservations.
+What counts is the smallest size and the forms that are due: of a service a replica, of a sweep a
+task. Only heads that lack quota count. Nodes are kept by reservations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fairway.core.model import FlavorResource, Usage, Workload
@@ -29,6 +30,7 @@ class KeptQuota:
         self._planning = planning
         self._heads: dict[str, Workload] = {}  # by queue
         self._charged: dict[str, Usage] = {}  # by queue
+        self._of_owner: dict[str, dict[str, None]] = {}  # owner -> queues with heads
 
     @property
     def heads(self) -> Mapping[str, str]:
@@ -44,28 +46,39 @@ class KeptQuota:
                 self.keep(workload)
 
     def keep(self, workload: Workload) -> bool:
-        """Keeps quota for a gang that waits for it, if it is the first of its queue to do so."""
-        if workload.mode != "Gang" or workload.held is not None or workload.queue in self._heads:
+        """Keeps quota for a workload that waits for it, if it is the first of its queue to do so."""
+        if workload.held is not None or workload.queue in self._heads:
             return False
-        if self._owned(workload) is None:
+        owned = self._owned(workload)
+        if owned is None:
             return False
         self._heads[workload.queue] = workload
+        self._of_owner.setdefault(owned[0], {})[workload.queue] = None
         self._charge(workload.queue)
         return True
 
     def turn_to(self, workload: Workload) -> None:
-        """Before a workload is decided: its own queue keeps nothing from it."""
-        self._lift(workload.queue)
+        """Before a workload is decided: owners that it is below keep nothing from it."""
+        for queue in self._beside(workload.queue):
+            self._lift(queue)
 
     def settle(self, workload: Workload, *, is_started: bool) -> None:
         """After a workload was decided: nothing is kept any longer for one that started."""
         head = self._heads.get(workload.queue)
-        if head is None:
-            return
-        if is_started and head.key == workload.key:
+        if is_started and head is not None and head.key == workload.key:
             del self._heads[workload.queue]
-        else:
-            self._charge(workload.queue)
+            for queues in self._of_owner.values():
+                queues.pop(workload.queue, None)
+        for queue in self._beside(workload.queue):
+            if queue not in self._charged:
+                self._charge(queue)
+
+    def _beside(self, queue: str) -> list[str]:
+        """The queues with heads whose owner a queue is below, or is itself."""
+        if not self._heads:
+            return []
+        path = (queue, *self._planning.ledger.tree.ancestors(queue))
+        return [other for name in path for other in self._of_owner.get(name, ())]
 
     def keeper(self, queue: str, usage: Usage) -> Workload | None:
         """The head of another queue but for which some usage would fit; None if it would not."""
@@ -80,31 +93,46 @@ class KeptQuota:
         return None
 
     def _charge(self, queue: str) -> None:
-        kept = self._owned(self._heads[queue])
-        if kept:
-            self._planning.ledger.charge(queue, kept)
-            self._charged[queue] = kept
+        owned = self._owned(self._heads[queue])
+        if owned is not None and owned[1]:
+            self._planning.ledger.charge(queue, owned[1])
+            self._charged[queue] = owned[1]
 
     def _lift(self, queue: str) -> None:
         kept = self._charged.pop(queue, None)
         if kept:
             self._planning.ledger.release(queue, kept)
 
-    def _owned(self, workload: Workload) -> dict[FlavorResource, int] | None:
-        """What is free of all that a workload needs; None if its queue does not own enough."""
-        planning, form = self._planning, workload.forms[0]
-        node = planning.ledger.tree.node(workload.queue)
-        if node is None or not node.is_usable or node.parent is None:
-            return None  # nobody borrows from a root
-        for option in planning.assignments(workload, form):
-            usage = option.full_usage(form)
-            if all(cell.usage + more <= cell.subtree for cell, more in added_at(node, usage)):
-                return {
-                    pair: min(amount, max(0, _own_free(node, pair)))
-                    for pair, amount in usage.items()
-                    if node.cell(pair).is_limited
-                }
+    def _owned(self, workload: Workload) -> tuple[str, dict[FlavorResource, int]] | None:
+        """The lowest queue that owns enough for a workload, and what is free of it; None: none."""
+        node = self._planning.ledger.tree.node(workload.queue)
+        if node is None or not node.is_usable:
+            return None
+        wanted = list(self._wanted(workload))
+        while node.parent is not None:  # nobody borrows from a root
+            for usage in wanted:
+                if all(cell.usage + more <= cell.subtree for cell, more in added_at(node, usage)):
+                    return node.name, {
+                        pair: min(amount, max(0, _own_free(node, pair)))
+                        for pair, amount in usage.items()
+                        if node.cell(pair).is_limited
+                    }
+            node = node.parent
         return None
+
+    def _wanted(self, workload: Workload) -> Iterator[Usage]:
+        """What a workload needs to start: full size first, then the smallest, in each form due."""
+        planning = self._planning
+        waited = planning.now - workload.queued_at
+        for form in workload.forms:
+            if form.after_seconds > waited:
+                continue
+            least = {pod_set.name: pod_set.least for pod_set in form.pod_sets}
+            shapes = {pod_set.name: pod_set.shape for pod_set in form.pod_sets}
+            options = planning.assignments(workload, form)
+            yield from (option.full_usage(form) for option in options)
+            if any(pod_set.least < pod_set.count for pod_set in form.pod_sets):
+                yield from (option.usage(least, shapes) for option in options)
 
 
 def _own_free(node: Node, pair: FlavorResource) -> int:
