@@ -46,7 +46,7 @@ class KeptQuota:
                 self.keep(workload)
 
     def keep(self, workload: Workload) -> bool:
-        """Keeps quota for a workload that waits for it, if it is the first of its queue to do so."""
+        """Keeps quota for a workload that waits for it, if it is the first of its queue to do."""
         if workload.held is not None or workload.queue in self._heads:
             return False
         owned = self._owned(workload)
