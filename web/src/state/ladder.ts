@@ -176,7 +176,7 @@ function rowOf(why: Explanation, place: PlaceLack, reasons: Reason[], columns: C
 function rungOf(reason: Reason): string {
   if (reason.code === "BreakerOpen") return reason.other === "price" ? "Provision" : "Preempt";
   if (reason.code === "NoVictims") return "Preempt";
-  if (reason.code === "NoPool" || reason.code === "OutOfStock") return "Provision";
+  if (["NoPool", "OutOfStock", "StockUnknown"].includes(reason.code)) return "Provision";
   return "Idle";
 }
 
@@ -188,6 +188,7 @@ function quotaCell(reasons: Reason[], why: Explanation): Cell {
     UserLimitExceeded: "limit of its user",
     ClaimsExceeded: "too many run",
     Reserved: "kept for another",
+    KeptForOwner: "kept for its owner",
   };
   const text = texts[first.code] ?? shortWords(first.short);
   // By itself it would be allowed: those before it have taken what is left.
@@ -250,6 +251,8 @@ function rungText(reason: Reason): string {
       return "nothing to preempt";
     case "NoPool":
       return "no elastic pool";
+    case "StockUnknown":
+      return "its stock is not known yet";
     case "OutOfStock":
       return reason.until
         ? `out of stock until ${clock(reason.until * 1000)}`
