@@ -367,6 +367,11 @@ OWNERS = {
         ["head waits: QuotaExceeded, NoVictims, NoPool, PartlyPlaced",
          "small waits: KeptForOwner, NoVictims"],
     ),
+    "for the fewest pods of a gang that may shrink": (
+        [*_LENT, workload("head", "owner", count=12, leastCount=6, waited=600),
+         workload("small", "guest", count=2)],
+        ["head waits: QuotaExceeded, NoVictims", "small waits: KeptForOwner, NoVictims"],
+    ),
     "for an alternative that is due": (
         [*_LENT, workload("head", "owner", count=12, waited=600, alternatives=[
             {"name": "less", "afterSeconds": 1, "podSets": [{"name": "worker", "count": 8}]}]),

@@ -13,13 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fairway.api.meta import Rung
-from fairway.api.reasons import Reason
+from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.balance_order import BalancedOrder, Totals
 from fairway.core.clusters.candidates import Names
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import charge, evict, placed_of, provision
-from fairway.core.modes.gang_sizes import first_that_works, most_of, shrunk_by, sizes_above
+from fairway.core.modes.gang_sizes import (
+    first_that_works,
+    most_of,
+    shrunk_by,
+    sizes_above,
+    spare_of,
+)
 from fairway.core.modes.gang_split import across_groups, can_split, split
 from fairway.core.modes.ladder import (
     NOWHERE,
@@ -95,7 +101,7 @@ class _Gang:
         """Takes idle room in one cluster or, if the gang may be split, in several."""
         for option in self._by_preference(step.options):
             request = self._request(option)
-            reason = quota_reason(self.planning, request)
+            reason = self._quota_reason(request)
             if reason is not None:
                 outcome.reasons.append(reason)
             elif step.may_borrow or not self._borrow_level(option):
@@ -189,7 +195,7 @@ class _Gang:
         planning = self.planning
         for option in self._by_preference(step.options):
             request = self._request(option)
-            reason = quota_reason(planning, request)
+            reason = self._quota_reason(request)
             if reason is not None:
                 if not outcome.reasons.has_said(reason):
                     outcome.reasons.append(reason)
@@ -224,7 +230,7 @@ class _Gang:
         for may_borrow in victim_passes(self.planning, self.workload):
             for option in self._by_preference(options):
                 request = self._request(option)
-                reason = quota_reason(self.planning, request)
+                reason = self._quota_reason(request)
                 if reason is None and (may_borrow or not self._borrow_level(option)):
                     self._admit(request, ("", ""), None, outcome)
                     return
@@ -238,6 +244,15 @@ class _Gang:
 
     def _request(self, option: Assignment) -> PlacementRequest:
         return PlacementRequest(self.workload, self.form, option)
+
+    def _quota_reason(self, request: PlacementRequest) -> Reason | None:
+        """Why quota does not allow the whole gang; it is too small only if so for the smallest."""
+        reason = quota_reason(self.planning, request)
+        if reason is None or reason.code != Code.QUOTA_TOO_SMALL or not _is_elastic(self.form):
+            return reason
+        smallest = shrunk_by(self.form, spare_of(self.form))
+        fewest = PlacementRequest(self.workload, smallest, request.assignment)
+        return quota_reason(self.planning, fewest) or replace(reason, code=Code.QUOTA_EXCEEDED)
 
     def _rank(self, step: LadderStep) -> Sequence[ranking.Ranked]:
         policy = self.planning.snapshot.policy(self.workload)
