@@ -435,7 +435,23 @@ NEW = [pool("n", 1, stock=8)]
 A100 = {**H100, "metadata": {"name": "a100"}, "spec": {"nodeLabels": {"accelerator": "a100"}}}
 BOTH_KINDS = queue("q", quotas={"h100": 16, "a100": 16})
 
+_BORROWERS = [*TREE, cluster("west", 4), *full("west", "w1", "w2", "w3", "w4")]
+
 SPREAD = {
+    "as few yield as idle room elsewhere and the rule leave": (
+        [*_BORROWERS, EAST, spread(EVEN), fresh(3)],
+        ["w1 yields to s", "s starts in east:2@h100 + west:1@h100 after w1"],
+    ),
+    "and nobody waits for a rule that holds with them": (
+        [*_BORROWERS, EAST, spread(EVEN), fresh(4)],
+        ["w1 yields to s", "w2 yields to s",
+         "s starts in east:2@h100 + west:2@h100 after w1, w2"],
+    ),
+    "as few nodes are bought": (
+        [queue("q", 16), EAST, cluster("west", 1, pools=[pool("n", 1, stock=8)]), spread(EVEN),
+         workload("x", "q", running="west"), fresh(4)],
+        ["s gets 2 of west/n", "s starts in east:2@h100 + west:2@h100"],
+    ),
     "given weights hold over clusters of different flavors": (
         [A100, BOTH_KINDS, EAST, cluster("west", 8, model="a100"), EVENLY, fresh(4)],
         ["s starts in east:2@h100 + west:2@a100"],

@@ -225,6 +225,9 @@ class Growth:
                 return
             most = more[best.cluster] - service.least_in(best.cluster)
             self.take(best, outcome)
+            if service.is_bound and service.policy.spread:
+                self.take_idle(step, Outcome())  # where rules of spread allow more now
+                most = min(most, service.waiting)
             service.top_up(best.cluster, best.assignment, most=most)
 
     def _offers(
@@ -356,7 +359,7 @@ class Growth:
         service = self.service
         usable = {name: offers[name][0] if name in offers else 0 for name in step.clusters}
         quota = self._quota_of((option for _, option in offers.values()), may_borrow)
-        shares = self._shares(usable, quota) if service.is_bound else usable
+        shares = self._shares_on_new_nodes(step, usable, quota) if service.is_bound else usable
         for name in step.clusters:
             if service.waiting <= 0 or not shares.get(name):
                 continue
@@ -366,9 +369,23 @@ class Growth:
             best = self._most_on_new_nodes(name, option, self._most_in(name, most))
             if not isinstance(best, NoNodes):
                 self.buy(name, option, best, outcome)
+        if service.is_bound and service.policy.spread and any(shares.values()):
+            self.take_idle(step, Outcome())  # where rules of spread allow more now
         if may_borrow and service.waiting > 0:
             left = [name for name in offers if shares.get(name, 0) < usable[name]]
             self._say_rules(step, left, outcome)
+
+    def _shares_on_new_nodes(
+        self, step: LadderStep, usable: Mapping[str, int], quota: int
+    ) -> dict[str, int]:
+        """What new nodes get of a division over them and the idle room that rules left."""
+        idle: dict[str, int] = {}
+        for option in self._options(step) if self.service.policy.spread else ():
+            for name, count in self.usable(step, option).items():
+                idle[name] = max(count, idle.get(name, 0))
+        both = {name: count + idle.get(name, 0) for name, count in usable.items()}
+        shares = self._shares(both, quota)
+        return {name: max(0, count - idle.get(name, 0)) for name, count in shares.items()}
 
     def buy(
         self, cluster: str, option: Assignment, bought: tuple[int, Provisioned], outcome: Outcome
