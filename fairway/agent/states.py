@@ -116,6 +116,8 @@ def _running(
     ended = _end(state, parts, pods, spec, now)
     if ended is not None:
         return ended
+    if not spec.pod_sets and not parts and _is_applied(spec, seen):
+        return replace(state, phase="Succeeded", message="applied", finished_at=_moment(now))
     if state.ready_at is None and _is_ready(parts, pods, spec):
         ready = max((pod.since for pod in pods if pod.phase == "Ready"), default=now)
         state = replace(state, ready_at=_moment(ready))
@@ -169,6 +171,11 @@ def _end(
         exit_code=worst.exit_code,
         node=worst.node,
     )
+
+
+def _is_applied(spec: WorkSpec, seen: WorkSeen) -> bool:
+    """Whether all objects of a work are there as they should be."""
+    return not seen.faults and len(seen.objects_of(spec.manifests)) == len(spec.manifests)
 
 
 def _expected_parts(spec: WorkSpec, parts: Sequence[_Part]) -> int:

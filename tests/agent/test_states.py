@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fairway.agent.drivers.interface import PodSeen, WorkSeen
 from fairway.agent.feedback import Feedback, feedback_of
@@ -74,6 +75,20 @@ def test_the_state_of_a_work(spec: dict, found: WorkSeen, phase: str, reason: st
     kept = Kept(work=work("one", job("one", pods=2), pods=2, **spec))
     state = state_of(kept, found, Told(), find_kind=built_in().of, now=NOW)
     assert (state.phase, state.reason) == (phase, reason)
+
+
+def test_a_work_without_pods_is_over_once_all_its_objects_are_there() -> None:
+    objects = [config_map("a"), config_map("b")]
+    made = work("one", *objects)
+    kept = Kept(work=replace(made, spec=replace(made.spec, pod_sets=())))
+
+    def phase(*there: dict, **more: Any) -> str:
+        found = WorkSeen(name="team.one", attempt=1, objects=dict(enumerate(there)), **more)
+        return state_of(kept, found, Told(), find_kind=built_in().of, now=NOW).phase
+
+    assert phase(objects[0]) == "Pending"
+    assert phase(*objects, faults={1: "forbidden"}) == "Pending"
+    assert phase(*objects) == "Succeeded"
 
 
 def test_a_failure_names_pod_node_and_code() -> None:
