@@ -350,6 +350,13 @@ MODES = {
          workload("a", "q", count=8, memberSize=2, gang={"clustersMax": 2})],
         ["a starts in north:4@h100 + west:4@h100"],
     ),
+    "what stays whole finds its place before what may be split": (
+        [queue("q", 16), cluster("east", 4), cluster("west", 3),
+         workload("a", "q", gang={"clustersMax": 2}, pod_sets=[
+             {"name": "m", "count": 3, "memberSize": 1, "requests": {"nvidia.com/gpu": 1}},
+             {"name": "w", "count": 4, "requests": {"nvidia.com/gpu": 1}}])],
+        ["a starts in east:4@h100 + west:3@h100"],
+    ),
     "it stays within a group of its policy": (
         [queue("q", 16), cluster("east", 4), cluster("west", 4), HOME_FIRST,
          workload("a", "q", count=6, memberSize=2, policy="home", gang={"clustersMax": 2})],

@@ -106,10 +106,10 @@ def within_groups(planning: PlanningRound, workload: Workload) -> list[dict[str,
 def _most(
     planning: PlanningRound, request: PlacementRequest, cluster: str, left: dict[str, int]
 ) -> Part | None:
-    """As many members of each pod set as fit in a cluster, in the order of pod sets."""
+    """As many members of each pod set as fit in a cluster; sets that stay whole go first."""
     best: Part | None = None
     taken: dict[str, int] = {}
-    for pod_set in request.form.pod_sets:
+    for pod_set in sorted(request.form.pod_sets, key=lambda pods: pods.member_size > 0):
         for count in _counts(pod_set, left[pod_set.name]):
             some = request.of(_form(request.form, {**taken, pod_set.name: count}))
             packed = pack.pack(planning.ledger.rooms[cluster], planning.wants(cluster, some))
