@@ -1,4 +1,5 @@
-// Accounts of the days that are looked at: each is read once, and those that still grow every minute.
+// Accounts of the days that are looked at: each is read once, and those that still grow every minute;
+// more often until there is one, since a hub that has just begun writes its first one soon.
 
 import { ask, COSTS, hubNow, told } from "../api/client";
 import type { CostAccount, List } from "../api/kinds";
@@ -6,6 +7,7 @@ import { dayOf } from "./costs";
 import { may, session } from "./session.svelte";
 
 const READ_EVERY = 60_000;
+const READ_AGAIN = 5_000; // while there is none
 const AT_ONCE = 3; // a browser has few connections, and watches hold some of them
 
 class Accounts {
@@ -19,13 +21,17 @@ class Accounts {
   follow(days: string[]): () => void {
     const aborting = new AbortController();
     this.isRead = false;
-    void this.read(days, aborting.signal);
-    const timer = setInterval(() => {
-      if (document.visibilityState === "visible") void this.read(days, aborting.signal);
-    }, READ_EVERY);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const readOn = async () => {
+      if (document.visibilityState === "visible" || !this.isRead)
+        await this.read(days, aborting.signal);
+      if (!aborting.signal.aborted)
+        timer = setTimeout(() => void readOn(), this.found.length ? READ_EVERY : READ_AGAIN);
+    };
+    void readOn();
     return () => {
       aborting.abort();
-      clearInterval(timer);
+      clearTimeout(timer);
     };
   }
 
