@@ -25,8 +25,9 @@ class Accounts {
     const readOn = async () => {
       if (document.visibilityState === "visible" || !this.isRead)
         await this.read(days, aborting.signal);
+      const isEmpty = !this.found.length && !this.fault;
       if (!aborting.signal.aborted)
-        timer = setTimeout(() => void readOn(), this.found.length ? READ_EVERY : READ_AGAIN);
+        timer = setTimeout(() => void readOn(), isEmpty ? READ_AGAIN : READ_EVERY);
     };
     void readOn();
     return () => {
