@@ -39,7 +39,7 @@ class Stage:
 
     seed: int
     time: Time
-    store: Store
+    live_store: Callable[[], Store]
     kinds: Kinds
     log: Log
     folder: Path
@@ -81,7 +81,7 @@ class Process:
         self.runs += 1
         self.gate = Gate()
         self.face = StoreFace(
-            self._stage.store,
+            self._stage.live_store,
             name=self.name,
             time=self._stage.time,
             gate=self.gate,

@@ -24,14 +24,14 @@ class Rest:
 
     def __init__(
         self,
-        store: Database,
+        database: Database,
         time: Time,
         log: Log,
         wishes: Mapping[str, Wish],
         truth: Truth,
         checks: Checks,
     ) -> None:
-        self._store = store
+        self._database = database
         self._time = time
         self._log = log
         self._wishes = wishes
@@ -69,7 +69,7 @@ class Rest:
     def _restless(self) -> Iterator[str]:
         works = {
             (body["metadata"]["namespace"], body["metadata"]["name"]): body
-            for body in self._store.bodies((GROUP, "works"))
+            for body in self._database.live().bodies((GROUP, "works"))
         }
         wanted = set()
         for name, wish in self._wishes.items():

@@ -166,25 +166,25 @@ class Simulation:
 
     async def run(self) -> Mapping[str, int]:
         """Runs users and faults, then waits for rest; returns the number of workloads by phase."""
-        store = Database(prepare(), self._open)
+        database = Database(prepare(), self._open)
         stage = Stage(
             seed=self._seed,
             time=self._time,
-            store=store,
+            live_store=database.live,
             kinds=built_in(),
             log=self._log,
             folder=self._folder,
         )
         hubs = [HubReplica(f"hub-{n}", stage, term_seconds=_TERM_SECONDS) for n in (1, 2)]
-        agents = await self._fleet(store, stage)
-        users = Users(store, self._time, self._log, self._chance("users"))
+        agents = await self._fleet(database.live(), stage)
+        users = Users(database.live, self._time, self._log, self._chance("users"))
         truth = Truth(self._time, self._log, users.wishes, agents)
         checks = Checks(self._time, self._log, users.wishes, truth)
-        store.followers.append(checks.follow)
+        database.followers.append(checks.follow)
         for queue in fleet.queues():
-            await store.create(QUEUES, queue, write=_WRITE)
+            await database.live().create(QUEUES, queue, write=_WRITE)
         operator = Operator(
-            store, users, checks, truth, time=self._time, chance=self._chance("operator")
+            database, users, checks, truth, time=self._time, chance=self._chance("operator")
         )
         faults = Faults(
             hubs,
@@ -196,14 +196,14 @@ class Simulation:
             restores=self._restores,
         )
         faults.has_work = lambda name: any(
-            store.has(
+            database.has(
                 ("fairway.dev", "works"), (f"fairway-cluster-{agent.cluster}", f"default.{name}")
             )
             for agent in agents
         )
         for process in (*hubs, *agents):
             process.start()
-        rest = Rest(store, self._time, self._log, users.wishes, truth, checks)
+        rest = Rest(database, self._time, self._log, users.wishes, truth, checks)
         rounds = 0
         while not self._log.violations and rounds < _ROUNDS_MOST:
             await self._chaos(users, faults, rest)
@@ -216,7 +216,7 @@ class Simulation:
         self.crashes_after_claim = faults.crashes_after_claim
         for process in (*hubs, *agents):
             await process.crash()
-        await store.stop()
+        await database.stop()
         return rest.phases()
 
     def _open(self, journal: MemoryJournal) -> EmbeddedStore:
@@ -245,7 +245,7 @@ class Simulation:
             if not task.cancelled() and task.exception() is not None:
                 self._log.report(f"the simulation itself failed: {task.exception()!r}")
 
-    async def _fleet(self, store: Database, stage: Stage) -> list[ClusterAgent]:
+    async def _fleet(self, store: EmbeddedStore, stage: Stage) -> list[ClusterAgent]:
         """Creates the platform team's objects, and an agent for each cluster."""
         described = await store.create(FLEETS, fleet.fleet(), write=_WRITE)
         health = codec.decode(described.raw, Fleet).spec.health

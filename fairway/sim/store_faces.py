@@ -63,7 +63,7 @@ class StoreFace:
 
     def __init__(
         self,
-        store: Store,
+        live_store: Callable[[], Store],
         *,
         name: str,
         time: Time,
@@ -72,7 +72,7 @@ class StoreFace:
         log: Log,
         chance: random.Random,
     ) -> None:
-        self._store = store
+        self._live_store = live_store
         self._name = name
         self._time = time
         self._gate = gate
@@ -135,12 +135,12 @@ class StoreFace:
     # Calls.
 
     async def get(self, kind: ResourceKey, name: str, namespace: str = "") -> Stored:
-        return await self._read(lambda: self._store.get(kind, name, namespace))
+        return await self._read(lambda: self._live_store().get(kind, name, namespace))
 
     async def list(
         self, kind: ResourceKey, selection: Selection = EVERYTHING, page: Page = WHOLE
     ) -> Listing:
-        return await self._read(lambda: self._store.list(kind, selection, page))
+        return await self._read(lambda: self._live_store().list(kind, selection, page))
 
     async def watch(
         self,
@@ -148,7 +148,7 @@ class StoreFace:
         selection: Selection = EVERYTHING,
         start: WatchFrom = WatchFrom(),  # noqa: B008 - frozen
     ) -> Watch:
-        inner = await self._read(lambda: self._store.watch(kind, selection, start))
+        inner = await self._read(lambda: self._live_store().watch(kind, selection, start))
         watch = FaultyWatch(inner, self)
         self._watches[watch] = None
         return watch
@@ -158,7 +158,10 @@ class StoreFace:
     ) -> Stored:
         body = copy_of(body)
         return await self._write(
-            kind, body, "", lambda: self._store.create(kind, body, namespace=namespace, write=write)
+            kind,
+            body,
+            "",
+            lambda: self._live_store().create(kind, body, namespace=namespace, write=write),
         )
 
     async def update(
@@ -175,7 +178,7 @@ class StoreFace:
             kind,
             body,
             subresource,
-            lambda: self._store.update(
+            lambda: self._live_store().update(
                 kind, body, namespace=namespace, subresource=subresource, write=write
             ),
             may_conflict=True,
@@ -196,7 +199,7 @@ class StoreFace:
             kind,
             body,
             subresource,
-            lambda: self._store.patch(
+            lambda: self._live_store().patch(
                 kind, name, patch, namespace=namespace, subresource=subresource, write=write
             ),
             may_conflict=True,
@@ -215,7 +218,9 @@ class StoreFace:
             kind,
             {},
             "",
-            lambda: self._store.delete(kind, name, namespace=namespace, how=how, write=write),
+            lambda: self._live_store().delete(
+                kind, name, namespace=namespace, how=how, write=write
+            ),
         )
 
     # Requests and answers in flight.

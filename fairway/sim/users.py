@@ -40,8 +40,10 @@ _SERVICES_MOST = 3
 class Users:
     """All users of a fleet."""
 
-    def __init__(self, store: Store, time: Time, log: Log, chance: random.Random) -> None:
-        self._store = store
+    def __init__(
+        self, live_store: Callable[[], Store], time: Time, log: Log, chance: random.Random
+    ) -> None:
+        self._live_store = live_store
         self._time = time
         self._log = log
         self._chance = chance
@@ -116,7 +118,7 @@ class Users:
         self.wishes[wish.name] = wish
         wish.body = copy_of(body)
         try:
-            stored = await self._store.create(kind, body, namespace=NAMESPACE, write=_WRITE)
+            stored = await self._live_store().create(kind, body, namespace=NAMESPACE, write=_WRITE)
         except ApiError:
             if before is not None:
                 self.wishes[wish.name] = before
@@ -145,7 +147,7 @@ class Users:
 
     async def _delete_object(self, wish: Wish) -> None:
         kind, name = (JOBS, wish.name[4:]) if wish.is_native else (WORKLOADS, wish.name)
-        await self._store.delete(kind, name, namespace=NAMESPACE, write=_WRITE)
+        await self._live_store().delete(kind, name, namespace=NAMESPACE, write=_WRITE)
 
     async def _cancel(self) -> None:
         wish = self._any(self._live())
@@ -179,7 +181,9 @@ class Users:
     async def _change(self, wish: Wish, spec: dict[str, Any]) -> None:
         patch = Patch(type="merge", body={"spec": spec})
         try:
-            await self._store.patch(WORKLOADS, wish.name, patch, namespace=NAMESPACE, write=_WRITE)
+            await self._live_store().patch(
+                WORKLOADS, wish.name, patch, namespace=NAMESPACE, write=_WRITE
+            )
         except NotFound:
             if not wish.is_deleted:
                 raise
@@ -194,7 +198,7 @@ class Users:
 
     async def _change_fleetwide(self, kind: ResourceKey, name: str, hold: str) -> None:
         patch = Patch(type="merge", body={"spec": {"hold": hold}})
-        await self._store.patch(kind, name, patch, write=_WRITE)
+        await self._live_store().patch(kind, name, patch, write=_WRITE)
 
     async def _taint_cluster(self) -> None:
         effect = self._chance.choice(("NoSchedule", "NoExecute"))
@@ -206,7 +210,7 @@ class Users:
 
     async def _set_taints(self, name: str, taints: list[dict[str, Any]]) -> None:
         patch = Patch(type="merge", body={"spec": {"taints": taints}})
-        await self._store.patch(CLUSTERS, name, patch, write=_WRITE)
+        await self._live_store().patch(CLUSTERS, name, patch, write=_WRITE)
 
     async def _change_policy(self) -> None:
         await self._write_policy(fleet.draw_policy(self._chance))
@@ -214,7 +218,9 @@ class Users:
     async def _write_policy(self, spec: dict[str, Any]) -> None:
         patch = Patch(type="merge", body={"spec": spec})
         namespace = fleet.policy()["metadata"]["namespace"]
-        await self._store.patch(POLICIES, "services", patch, namespace=namespace, write=_WRITE)
+        await self._live_store().patch(
+            POLICIES, "services", patch, namespace=namespace, write=_WRITE
+        )
 
     async def _rebalance(self) -> None:
         wish = self._any([wish for wish in self._live() if wish.mode == "Divided"])
@@ -232,7 +238,7 @@ class Users:
 
     async def _pause(self, *, is_paused: bool) -> None:
         patch = Patch(type="merge", body={"spec": {"paused": is_paused}})
-        await self._store.patch(FLEETS, "fleet", patch, write=_WRITE)
+        await self._live_store().patch(FLEETS, "fleet", patch, write=_WRITE)
 
     async def _change_quota(self) -> None:
         name, flavor = self._chance.choice(fleet.QUEUES), self._chance.choice(("h100", "a100"))
@@ -257,16 +263,16 @@ class Users:
             },
         }
         await self._drop_fleet_policy()
-        await self._store.create(FLEET_POLICIES, body, write=_WRITE)
+        await self._live_store().create(FLEET_POLICIES, body, write=_WRITE)
 
     async def _drop_fleet_policy(self) -> None:
         with suppress(NotFound):
-            await self._store.delete(FLEET_POLICIES, "rules", write=_WRITE)
+            await self._live_store().delete(FLEET_POLICIES, "rules", write=_WRITE)
 
     async def _write_quota(self, name: str) -> None:
         spec = fleet.queue(name, self.nominal[name])["spec"]
         patch = Patch(type="merge", body={"spec": {"resourceGroups": spec["resourceGroups"]}})
-        await self._store.patch(QUEUES, name, patch, write=_WRITE)
+        await self._live_store().patch(QUEUES, name, patch, write=_WRITE)
 
     # A hub that was set back.
 
@@ -302,7 +308,7 @@ class Users:
         kind = JOBS if wish.is_native else WORKLOADS
         self.on_resubmit(wish.name)
         with suppress(AlreadyExists):
-            stored = await self._store.create(
+            stored = await self._live_store().create(
                 kind, copy_of(wish.body), namespace=NAMESPACE, write=_WRITE
             )
             wish.uid = "" if wish.is_native else stored.object()["metadata"]["uid"]
