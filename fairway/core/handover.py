@@ -351,9 +351,7 @@ class Leaving:
             key: replace(
                 workloads[key],
                 releasing=tuple(
-                    part
-                    for part in workloads[key].releasing
-                    if part.stays or not _answers(snapshot, part)
+                    part for part in workloads[key].releasing if not _will_go(snapshot, part)
                 ),
             )
             for key in keys
@@ -462,13 +460,14 @@ def _of_earlier(snapshot: Snapshot) -> dict[str, Usage]:
     """What is being stopped, by workload, where its end will be heard of."""
     earlier: dict[str, Usage] = {}
     for key in sorted(snapshot.rebates.leavers):
-        workload = snapshot.facts.workloads[key]
-        parts = [part for part in workload.stopping if _answers(snapshot, part)]
+        releasing = snapshot.facts.workloads[key].releasing
+        parts = [part for part in releasing if _will_go(snapshot, part)]
         if parts:
             earlier[key] = usage_of(*parts)
     return earlier
 
 
-def _answers(snapshot: Snapshot, part: Placed) -> bool:
+def _will_go(snapshot: Snapshot, part: Placed) -> bool:
+    """Whether a released part stops in any case, in a cluster that will say when it has."""
     cluster = snapshot.facts.clusters.get(part.cluster)
-    return cluster is None or cluster.answers
+    return not part.stays and (cluster is None or cluster.answers)

@@ -10,7 +10,7 @@ same nodes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fairway.api.governance import Violation
@@ -107,6 +107,17 @@ class Form(RemembersLikeness):
     after_seconds: int = 0  # used only after the workload has waited this long
     flavors: tuple[str, ...] = ()  # allowed flavors; empty: any
     pod_sets: tuple[PodSet, ...] = ()
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether it can do with fewer pods than it would have."""
+        return any(pod_set.least < pod_set.count for pod_set in self.pod_sets)
+
+    @property
+    def smallest(self) -> Form:
+        """The form with the fewest pods that it can do with."""
+        sets = (replace(pod_set, count=pod_set.least) for pod_set in self.pod_sets)
+        return replace(self, pod_sets=tuple(sets)) if self.is_elastic else self
 
     @property
     def likeness(self) -> Likeness:

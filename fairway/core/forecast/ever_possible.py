@@ -19,7 +19,7 @@ import numpy as np
 
 from fairway.api.meta import Rung, Taint
 from fairway.api.reasons import Code, Reason
-from fairway.core.model import Form, Workload
+from fairway.core.model import Workload
 from fairway.core.modes.gang_split import across_groups, can_split, is_ever_split, within_groups
 from fairway.core.modes.ladder import steps_of
 from fairway.core.nodes import Cluster
@@ -53,7 +53,8 @@ def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
         return None
     lasting = replace(workload, avoids=(), held=None, releasing=())
     reasons: list[Reason] = []
-    for form in _least(workload):
+    is_gang = workload.mode == "Gang"
+    for form in (form.smallest if is_gang else form for form in workload.forms):
         options = planning.assignments(lasting, form)
         if not options:
             reasons.append(no_flavor(planning, lasting, form))
@@ -107,16 +108,6 @@ def _open(cluster: Cluster) -> Cluster:
 def _lasting_taints(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     """Taints but those that Kubernetes sets for a while: cordoned, under pressure, not ready."""
     return tuple(taint for taint in taints if not taint.key.startswith(_PASSING_TAINTS))
-
-
-def _least(workload: Workload) -> Iterator[Form]:
-    """The forms of a workload, each with the fewest pods that it needs."""
-    for form in workload.forms:
-        pod_sets = [
-            replace(pod_set, count=pod_set.least if workload.mode == "Gang" else pod_set.count)
-            for pod_set in form.pod_sets
-        ]
-        yield replace(form, pod_sets=tuple(pod_sets))
 
 
 def _has_room(planning: PlanningRound, request: PlacementRequest) -> bool:

@@ -57,8 +57,6 @@ class Judge:
         self.left = frozenset(
             waits.workload for waits, likeness in waiting if rest and likeness in rest
         )
-        if not any(never for _, never in self._known.values()):
-            return plan
         return replace(
             plan,
             waiting=tuple(self._tell(waits, likeness, workloads) for waits, likeness in waiting),

@@ -19,13 +19,7 @@ from fairway.core.clusters.balance_order import BalancedOrder, Totals
 from fairway.core.clusters.candidates import Names
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import charge, evict, placed_of, provision
-from fairway.core.modes.gang_sizes import (
-    first_that_works,
-    most_of,
-    shrunk_by,
-    sizes_above,
-    spare_of,
-)
+from fairway.core.modes.gang_sizes import first_that_works, most_of, shrunk_by, sizes_above
 from fairway.core.modes.gang_split import across_groups, can_split, split
 from fairway.core.modes.ladder import (
     NOWHERE,
@@ -69,7 +63,7 @@ def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool 
         if gang.is_placed:
             return outcome
     for form in forms_due(planning, workload, Outcome()):
-        if _is_elastic(form) and _shrink(planning, workload, form, outcome):
+        if form.is_elastic and _shrink(planning, workload, form, outcome):
             return outcome
     return outcome
 
@@ -248,10 +242,9 @@ class _Gang:
     def _quota_reason(self, request: PlacementRequest) -> Reason | None:
         """Why quota does not allow the whole gang; it is too small only if so for the smallest."""
         reason = quota_reason(self.planning, request)
-        if reason is None or reason.code != Code.QUOTA_TOO_SMALL or not _is_elastic(self.form):
+        if reason is None or reason.code != Code.QUOTA_TOO_SMALL or not self.form.is_elastic:
             return reason
-        smallest = shrunk_by(self.form, spare_of(self.form))
-        fewest = PlacementRequest(self.workload, smallest, request.assignment)
+        fewest = PlacementRequest(self.workload, self.form.smallest, request.assignment)
         return quota_reason(self.planning, fewest) or replace(reason, code=Code.QUOTA_EXCEEDED)
 
     def _rank(self, step: LadderStep) -> Sequence[ranking.Ranked]:
@@ -317,10 +310,6 @@ def _totals(ranked: Sequence[ranking.Ranked]) -> Mapping[str, int]:
     if isinstance(ranked, BalancedOrder):
         return Totals(ranked)
     return {ranked_cluster.cluster: ranked_cluster.total for ranked_cluster in ranked}
-
-
-def _is_elastic(form: Form) -> bool:
-    return any(pod_set.least < pod_set.count for pod_set in form.pod_sets)
 
 
 def _shrink(planning: PlanningRound, workload: Workload, form: Form, outcome: Outcome) -> bool:

@@ -46,7 +46,7 @@ def _is_peaceful(
 ) -> bool:
     tree, queue = planning.ledger.tree, workload.queue
     borrows = any(
-        tree.left_of_own(tree.owner(queue, pair), pair) < 0
+        tree.borrows(tree.owner(queue, pair), pair)
         for placement in placed
         for pair in usage_of(placement)
         if tree.covers(queue, pair[1])

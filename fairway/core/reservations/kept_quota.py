@@ -127,12 +127,11 @@ class KeptQuota:
         for form in workload.forms:
             if form.after_seconds > waited:
                 continue
-            least = {pod_set.name: pod_set.least for pod_set in form.pod_sets}
-            shapes = {pod_set.name: pod_set.shape for pod_set in form.pod_sets}
             options = planning.assignments(workload, form)
             yield from (option.full_usage(form) for option in options)
-            if any(pod_set.least < pod_set.count for pod_set in form.pod_sets):
-                yield from (option.usage(least, shapes) for option in options)
+            if form.is_elastic:
+                smallest = form.smallest
+                yield from (option.full_usage(smallest) for option in options)
 
 
 def _own_free(node: Node, pair: FlavorResource) -> int:
