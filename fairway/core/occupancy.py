@@ -31,10 +31,10 @@ from fairway.core.packing import pack
 from fairway.core.packing.devices import DEVICE_UNITS
 from fairway.core.packing.eligibility import Eligibility
 from fairway.core.packing.topology import level_index, levels_of
-from fairway.core.seats import Departure, Seat, is_tied, needs_of
+from fairway.core.seats import Departure, Seat, Spilled, is_tied, needs_of
 
 _NO_DOMAIN = -2  # the code of no node, not even of nodes outside all domains
-_STRAY = "stray"
+_STRAY, _SPILLED = "stray", "spilled"
 
 
 class Occupancy:
@@ -134,7 +134,7 @@ class Occupancy:
         self._line = []
         seats = [seat for some in self._seats.values() for seat in some]
         for seat in sorted(seats, key=lambda seat: seat.decided):
-            seat.assumed = {}
+            seat.assumed, seat.spilled = {}, ()
             self._enter(seat)
         self._assume(0)
         return self._touched
@@ -236,12 +236,14 @@ class Occupancy:
         """Packs the pods of one seat; returns whether all found room."""
         packing = self._found_for(seat.placed)
         is_whole = _is_whole(seat.placed, packing)
-        if not is_whole and not seat.leaves:
-            packing, is_whole = self._found_after(seat.placed)
-        self._put(seat, packing)
+        if is_whole or seat.leaves:
+            self._put(seat, packing)
+            return is_whole
+        packing, is_whole, spilled = self._found_after(seat.placed)
+        self._put(seat, packing, spilled)
         return is_whole
 
-    def _found_after(self, placed: Placed) -> tuple[Packing, bool]:
+    def _found_after(self, placed: Placed) -> tuple[Packing, bool, Spilled]:
         """Where pods will be once leaving seats are gone, and whether all find room then.
 
         Both are charged meanwhile, so that no other workload takes the rest of such a node: the
@@ -252,16 +254,18 @@ class Occupancy:
                 self._go(seat, seat.assumed)
             packing = self._found_for(placed)
             if _is_whole(placed, packing):
-                return packing, True
-            return self._crowd(placed, packing), False
+                return packing, True, ()
+            return self._crowd(placed, packing)
 
-    def _crowd(self, placed: Placed, packing: Packing) -> Packing:
+    def _crowd(self, placed: Placed, packing: Packing) -> tuple[Packing, bool, Spilled]:
         """Adds pods that fit nowhere, to the nodes that have most left.
 
         Smaller pods may have been bound otherwise than they were packed here. What is claimed stays
-        claimed: these nodes are overcommitted, so that no other workload takes what is left there.
+        claimed: these nodes are overcommitted, and what they lack is kept free on other nodes, so
+        that the cluster never has more claims than it can hold.
         """
         result = {name: dict(counts) for name, counts in packing.items()}
+        spilled: list[tuple[int, str, int]] = []
         with self._ledger.trial():
             self._ledger.take(self._name, packing, needs_of(placed))
             for pods in placed.pods:
@@ -271,7 +275,34 @@ class Occupancy:
                 into = result.setdefault(pods.name, {})
                 for position, count in more.items():
                     into[position] = into.get(position, 0) + count
-        return result
+                spilled += self._spill(pods, more)
+        return result, False, tuple(spilled)
+
+    def _spill(self, pods: PlacedPods, crowded: Mapping[int, int]) -> Spilled:
+        """What crowded pods lack on their nodes, taken from what others have left."""
+        usable = self._mask(pods) & self._room.cluster.nodes.ready
+        result: list[tuple[int, str, int]] = []
+        for resource, amount in pods.shape.needs:
+            free = self._room.free.get(resource)
+            if free is None:
+                continue
+            lacks = sum(
+                min(max(0, -int(free[position])), amount * count)
+                for position, count in crowded.items()
+            )
+            nodes = np.flatnonzero(usable & (free > 0))
+            for position in map(int, nodes[np.argsort(-free[nodes], kind="stable")]):
+                part = min(lacks, int(free[position]))
+                if part > 0:
+                    result.append((position, resource, part))
+                    lacks -= part
+        self._take_spilled(result)
+        return tuple(result)
+
+    def _take_spilled(self, spilled: Iterable[tuple[int, str, int]]) -> None:
+        for position, resource, amount in spilled:
+            needs = {_SPILLED: ((resource, amount),)}
+            self._ledger.take(self._name, {_SPILLED: {position: 1}}, needs)
 
     def _most_left(self, pods: PlacedPods, count: int) -> dict[int, int]:
         """Pods shared out over the nodes that they may use, most to those that have most left."""
@@ -293,12 +324,17 @@ class Occupancy:
         for packing in (seat.placed.bound, assumed):
             self._ledger.give_back(self._name, packing, needs_of(seat.placed))
 
-    def _put(self, seat: Seat, packing: Packing) -> None:
+    def _put(self, seat: Seat, packing: Packing, spilled: Spilled = ()) -> None:
         self._ledger.take(self._name, packing, needs_of(seat.placed))
-        seat.assumed = packing
+        self._take_spilled(spilled)
+        seat.assumed, seat.spilled = packing, spilled
         self._touched.add(seat.key)
 
     def _stand(self, seat: Seat) -> None:
+        for position, resource, amount in seat.spilled:
+            needs = {_SPILLED: ((resource, amount),)}
+            self._ledger.give_back(self._name, {_SPILLED: {position: 1}}, needs)
+        seat.spilled = ()
         if seat.assumed:
             self._ledger.give_back(self._name, seat.assumed, needs_of(seat.placed))
             seat.assumed = {}

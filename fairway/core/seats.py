@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from fairway.core.model import Placed, Request, Workload
 from fairway.core.nodes import Packing
 
+Spilled = tuple[tuple[int, str, int], ...]  # positions of nodes, resources and amounts
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Seat:
@@ -18,6 +20,8 @@ class Seat:
     decided: tuple[float, str, int]
     leaves: bool = False  # it is being stopped: what it holds is about to be free
     assumed: Packing = field(default_factory=dict)  # where its unseen pods are assumed to be
+    # What they need beyond their nodes, kept free on other nodes.
+    spilled: Spilled = ()
 
     @property
     def turn(self) -> tuple[bool, tuple[float, str, int]]:

@@ -337,7 +337,7 @@ class Snapshot:
             eligibility=self.eligibility,
         )
         come = {
-            key: [replace(seat, assumed={}) for seat in seats]
+            key: [replace(seat, assumed={}, spilled=()) for seat in seats]
             for key, seats in self._placed.get(name, {}).items()
         }
         self._settle(name, occupancy.change((), come, self._strays.get(name, ())))

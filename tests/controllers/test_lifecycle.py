@@ -70,6 +70,10 @@ def told(change: Change) -> dict[str, Any]:
     return found
 
 
+def deleted(workload: Workload) -> Workload:
+    return replace(workload, metadata=replace(workload.metadata, deletion_timestamp=moment(NOW)))
+
+
 def applied(found: LifecycleCase, change: Change) -> LifecycleCase:
     if change.status is None:
         return found
@@ -456,12 +460,7 @@ ASKED: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     ),
     (
         "a deleted workload that runs stops first",
-        case(
-            replace(
-                running(placement("a")),
-                metadata=replace(running(placement("a")).metadata, deletion_timestamp=moment(NOW)),
-            )
-        ),
+        case(deleted(running(placement("a")))),
         {
             "phase": "Stopping",
             "reason": "Deleted",
@@ -949,6 +948,22 @@ SWEEPS: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
             {"a": seen("Running", failed_tasks="1"), "b": seen("Running")},
         ),
         {"phase": "Running", "reason": "", "claim": {"a": "0,2", "b": "3-5"}},
+    ),
+    (
+        "a deleted sweep waits for a cluster that is done with some tasks and may get the others",
+        case(
+            deleted(running(tasks("a", "0-3", 4), tasks("b", "4-5", 2), spec=SWEEP)),
+            {
+                "a": seen("Succeeded", succeeded_tasks="0-1"),
+                "b": seen("Succeeded", succeeded_tasks="4-5"),
+            },
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "Deleted",
+            "releasing": ["a"],
+            "past": ("Deleted", "Decision"),
+        },
     ),
     (
         "a part that fails by fault of the place gives its unfinished tasks back",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairway.core.cycle import plan
+from fairway.core.model import Workload
 from fairway.core.snapshot import Snapshot
 from fairway.view.objects import Objects
 from fairway.view.view import View
@@ -198,11 +199,41 @@ def test_heirs_that_only_fit_together_once_others_are_gone_keep_their_room() -> 
     ).facts(NOW)
     workloads = dict(facts.workloads)
     for node, name in enumerate(going):
-        one = workloads[f"team/{name}"]
-        assert one.held is not None
-        (placed,) = one.held.placed
-        (pods,) = placed.pods
-        seen = replace(placed, bound={pods.name: {node: 1}}, attempt=1)
-        workloads[f"team/{name}"] = replace(one, held=None, releasing=(seen,))
+        seen = _seen_on(workloads[f"team/{name}"], node)
+        assert seen.held is not None
+        leaves = tuple(replace(placed, attempt=1) for placed in seen.held.placed)
+        workloads[f"team/{name}"] = replace(seen, held=None, releasing=leaves)
     snapshot = Snapshot(replace(facts, workloads=workloads))
     assert plan(snapshot)[0].steps == ()
+
+
+def test_fragments_are_kept_for_a_claimed_pod_that_fits_on_no_node() -> None:
+    # Two of four devices are in use on each node, so a claimed pod of four must wait for one of
+    # them. What is left adds up to its four devices; two more would be too many.
+    facts = Objects.of(
+        [
+            H100, queue("left", 99), cluster("east", 4, 4, 2), policy("p", ["east"]),
+            workload("large", "left", gpus=4, running="east"),
+            *(workload(f"bound-{node}", "left", gpus=2, running="east") for node in range(2)),
+            workload("fits", "left", gpus=1, count=2),
+            workload("too-much", "left", gpus=1, count=1),
+        ]
+    ).facts(NOW)  # fmt: skip
+    workloads = dict(facts.workloads)
+    for node in range(2):
+        key = f"team/bound-{node}"
+        workloads[key] = _seen_on(workloads[key], node)
+    made, _ = plan(Snapshot(replace(facts, workloads=workloads)))
+    assert told(made) == [
+        "fits starts in east:2@h100",
+        "too-much waits: DoesNotFit, NoVictims, NoPool",
+    ]
+
+
+def _seen_on(workload: Workload, node: int) -> Workload:
+    """A workload whose only pod was seen on a node."""
+    assert workload.held is not None
+    (placed,) = workload.held.placed
+    (pods,) = placed.pods
+    seen = replace(placed, bound={pods.name: {node: 1}})
+    return replace(workload, held=replace(workload.held, placed=(seen,)))

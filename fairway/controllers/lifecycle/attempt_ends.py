@@ -20,6 +20,7 @@ from fairway.api.workload import Requeue, WorkloadStatus
 from fairway.controllers.lifecycle import leaving_replicas
 from fairway.controllers.lifecycle.case import LifecycleCase
 from fairway.controllers.lifecycle.recovery import Blame, back_off
+from fairway.controllers.lifecycle.tasks import swept
 from fairway.controllers.lifecycle.troubles import Trouble
 from fairway.controllers.workload_events import TASKS_DONE
 from fairway.core.preemption.holders import lost_of_tasks
@@ -310,8 +311,16 @@ def _finished_at(case: LifecycleCase, claim: Claim) -> float:
 
 
 def _is_over(case: LifecycleCase, placement: Placement) -> bool:
-    seen = case.observation_of(placement)
-    return seen is not None and seen.is_over
+    """Whether nothing of a placement can run any more.
+
+    A cluster that is done with the tasks it has may still get more of the same attempt.
+    """
+    seen, tasks = case.observation_of(placement), case.workload.spec.tasks
+    if seen is None or not seen.is_over:
+        return False
+    return tasks is None or placement.cluster not in {
+        unfinished.cluster for unfinished in swept(case, tasks).placements
+    }
 
 
 def with_attempt(placements: Sequence[Placement], claim: Claim) -> tuple[Placement, ...]:

@@ -133,7 +133,8 @@ PATCHES = (
         "pods that no report has seen take no room",
         "occupancy.py",
         "        self._ledger.take(self._name, packing, needs_of(seat.placed))\n"
-        "        seat.assumed = packing\n",
+        "        self._take_spilled(spilled)\n"
+        "        seat.assumed, seat.spilled = packing, spilled\n",
         "        seat.assumed = {}\n",
         "../properties",
     ),
