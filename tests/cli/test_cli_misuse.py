@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -83,10 +84,13 @@ def test_a_broken_manifest_is_explained_in_one_line(fairway: Fairway, text: str,
 
 
 def test_a_server_that_is_not_there_is_named_with_advice(fairway: Fairway) -> None:
-    outcome = fairway("get", "cm", "--server", "https://127.0.0.1:1")
+    with socket.socket() as taken:  # nobody else can listen there
+        taken.bind(("127.0.0.1", 0))
+        address = f"https://127.0.0.1:{taken.getsockname()[1]}"
+        outcome = fairway("get", "cm", "--server", address)
     assert outcome.code == 1
     assert outcome.err.splitlines() == [
-        "error: cannot reach the server at https://127.0.0.1:1: connection refused",
+        f"error: cannot reach the server at {address}: connection refused",
         "Is the hub running? Start it with `fairway up`, or choose another with --context.",
     ]
 
