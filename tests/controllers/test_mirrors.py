@@ -213,3 +213,43 @@ async def test_one_who_fails_at_an_object_keeps_nobody_from_hearing_of_it_or_of_
     await clock.advance(1)
     assert told.of == [("one", "bad"), ("two", "good")]
     running.cancel()
+
+
+SWEEPS = ResourceKey("sweeps.example.com", "v1", "sweeps")
+DEFINITION: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "sweeps.sweeps.example.com"},
+    "spec": {
+        "group": "sweeps.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "sweeps", "singular": "sweep", "kind": "Sweep", "listKind": "Sweeps"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }
+        ],
+    },
+}
+
+
+async def test_a_kind_that_is_not_served_has_no_objects_until_it_is(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    needed = Mirror(store, SWEEPS, clock=clock)
+    mirror = Mirror(store, SWEEPS, clock=clock, may_be_missing=True)
+    running = [asyncio.ensure_future(each.run()) for each in (needed, mirror)]
+    await clock.advance(1)
+    assert mirror.is_complete.is_set()
+    assert not needed.is_complete.is_set()
+    definitions = ResourceKey("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    await store.create(definitions, DEFINITION, write=Write())
+    sweep = {"apiVersion": "sweeps.example.com/v1", "kind": "Sweep", "metadata": {"name": "rates"}}
+    await store.create(SWEEPS, sweep, namespace="default", write=Write())
+    await clock.advance(30)
+    assert mirror.names() == needed.names() == [("default", "rates")]
+    for task in running:
+        task.cancel()

@@ -27,9 +27,8 @@ from fairway.core.clusters.candidates import (
     group_of,
     ladder,
     likeness,
-    next_change,
 )
-from fairway.core.model import Group, Policy, Queue, Score, Spread, Workload
+from fairway.core.model import Group, Policy, Queue, Spread, Workload
 from fairway.core.nodes import Cluster, Nodes
 
 NOW = 1_000.0
@@ -354,22 +353,6 @@ def test_the_ladder_is_as_given_or_idle_preempt_provision_for_each_group() -> No
     )
     given = (("cloud", "Idle"), ("home", "Provision"))
     assert ladder(Policy(ladder=given), ("home", "cloud")) == given  # type: ignore[arg-type]  # rungs
-
-
-def test_the_next_change_is_the_first_toleration_or_score_in_use_to_run_out() -> None:
-    tolerant = (bears(150),)
-    used = (Score(name="carbon", is_built_in=False, item="x"),)
-    clusters = fleet(
-        cluster("a", taints=(NO_EXECUTE,)),
-        cluster("b", scores={("carbon", "x"): (5, 1_020.0), ("carbon", "y"): (5, 1_010.0)}),
-        cluster("c", scores={("carbon", "x"): (5, 990.0)}),
-    )
-    assert next_change(Policy(), clusters, NOW) is None
-    assert next_change(Policy(tolerations=tolerant), clusters, NOW) == 1_050.0
-    assert next_change(Policy(tolerations=tolerant, scores=used), clusters, NOW) == 1_020.0
-    assert next_change(Policy(scores=used, clusters=frozenset({"c"})), clusters, NOW) is None
-    unused = (Score(name="carbon", is_built_in=False, item="x", weight=0),)
-    assert next_change(Policy(scores=unused), clusters, NOW) is None
 
 
 def test_workloads_of_equal_likeness_have_equal_candidates() -> None:

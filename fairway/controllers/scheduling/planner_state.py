@@ -140,7 +140,7 @@ class Planning:
             self._versions[key] = workload.metadata.resource_version
         if workload is None or self._versions[key] != self._refused.get(key):
             self._refused.pop(key, None)
-        if workload is None or workload.status.phase not in ("", "Waiting"):
+        if workload is None or workload.status.phase not in (None, "Waiting"):
             self._codes.pop(key, None)  # reported again if it waits again
 
     def forget(self, keys: Iterable[str]) -> None:

@@ -252,27 +252,6 @@ def ladder(policy: Policy, groups: Sequence[str]) -> tuple[tuple[str, Rung], ...
     return policy.ladder or tuple((group, rung) for group in groups for rung in RUNGS)
 
 
-def next_change(policy: Policy, clusters: Mapping[str, Cluster], now: float) -> float | None:
-    """When, after `now`, a toleration or a score in use first expires; None: never."""
-    used = {
-        (score.name, score.item)
-        for score in policy.scores
-        if not score.is_built_in and score.weight
-    }
-    earliest = EVER
-    for name, cluster in clusters.items():
-        if not _chooses(policy.clusters, name) or group_of(name, policy) is None:
-            continue
-        for taint in cluster.taints:
-            until = borne_until(taint, policy.tolerations)
-            if now < until < earliest:
-                earliest = until
-        for coordinate, (_, valid_until) in cluster.scores.items():
-            if coordinate in used and valid_until is not None and now < valid_until < earliest:
-                earliest = valid_until
-    return None if earliest == EVER else earliest
-
-
 def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
     """Until when a taint is tolerated, by the toleration that lasts longest.
 
