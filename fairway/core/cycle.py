@@ -282,6 +282,8 @@ def _standing(planning: PlanningRound, workload: Workload, *, is_open: bool) -> 
         return Reason(code=Code.NO_QUEUE, queue=workload.queue)
     if not is_open and not planning.ledger.tree.is_usable(workload.queue):
         return Reason(code=Code.QUEUE_BROKEN, queue=workload.queue, other="it is in a cycle")
+    if _gives_up_replicas(planning, workload):
+        return None
     if workload.is_held:
         return Reason(code=Code.HELD)
     if workload.is_refused and (refusal := _refusal(workload)) is not None:
@@ -299,25 +301,25 @@ def _standing(planning: PlanningRound, workload: Workload, *, is_open: bool) -> 
     return None if is_open else _limit_reason(planning, workload)
 
 
+def _gives_up_replicas(planning: PlanningRound, workload: Workload) -> bool:
+    """Whether a service has more replicas than it asks for; no rule forbids it to stop them."""
+    if workload.mode != "Divided" or workload.held is None:
+        return False
+    division = planning.snapshot.policy(workload).division
+    counts = [placement.replicas for placement in workload.held.placed]
+    most = max(counts, default=0) if division.type == "Duplicated" else sum(counts)
+    return workload.replicas < most and not division.counts_speed
+
+
 def _refusal(workload: Workload) -> Reason | None:
-    """Why nothing more may run of a workload; a service may still give up replicas."""
+    """Why nothing more may run of a workload."""
     if workload.refused_by:
         namespace, _ = namespace_and_name(workload.key)
         return Reason(code=Code.NOT_A_SUBMITTER, queue=workload.refused_by, other=namespace)
-    if _has_too_many(workload):
-        return None
     if workload.uncounted:
         return Reason(code=Code.DEVICES_NOT_COUNTED, other=workload.uncounted)
     violation = workload.enforced_violation
     return None if violation is None else violation_reason(violation)
-
-
-def _has_too_many(workload: Workload) -> bool:
-    """Whether a service is to give up replicas, which no rule forbids."""
-    placed = workload.held.placed if workload.held is not None else ()
-    return workload.mode == "Divided" and workload.replicas < sum(
-        placement.replicas for placement in placed
-    )
 
 
 def _back_off(workload: Workload) -> Reason:

@@ -31,6 +31,45 @@ def at_most(count: int, **spec: Any) -> dict[str, Any]:
     return policy("p", division={"type": "DynamicWeight", "perClusterMax": count}, **spec)
 
 
+DUPLICATED = policy("p", ["east", "west"], division={"type": "Duplicated"})
+
+LESS = {
+    "a held service gives up replicas": (
+        [queue("q", 16), EAST, service(2, {"east": 4}, hold="Hold")],
+        ["s starts in east:2@h100"],
+    ),
+    "and gets no more": (
+        [queue("q", 16), EAST, service(4, {"east": 2}, hold="Hold")],
+        ["s waits: Held"],
+    ),
+    "a service in a held queue gives up replicas": (
+        [queue("q", 16, hold="Hold"), EAST, service(2, {"east": 4})],
+        ["s starts in east:2@h100"],
+    ),
+    "so does a service that its queue no longer accepts": (
+        [queue("q", 16, submitters={"namespaces": ["other"]}), EAST, service(2, {"east": 4})],
+        ["s starts in east:2@h100"],
+    ),
+    "copies are counted in each cluster": (
+        [queue("q", 16), EAST, WEST, DUPLICATED,
+         service(2, {"east": 2, "west": 2}, hold="Hold")],
+        ["s waits: Held"],
+    ),
+    "and each copy gives up its own": (
+        [queue("q", 16), EAST, WEST, DUPLICATED,
+         service(2, {"east": 4, "west": 2}, hold="Hold")],
+        ["s starts in east:2@h100 + west:2@h100"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "want"), LESS.values(), ids=list(LESS))
+def test_replicas_are_given_up_whatever_holds_a_service(
+    objects: list[dict[str, Any]], want: list[str]
+) -> None:
+    assert told(plan_of(*objects)) == want
+
+
 CHANGED = {
     "replicas leave a cluster that the policy no longer allows": (
         [queue("q", 16), EAST, WEST, ONLY_WEST, service(4, {"east": 3, "west": 1})],
