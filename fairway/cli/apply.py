@@ -20,7 +20,7 @@ from fairway.cli.session import Failure, Session, current, say
 from fairway.cli.targets import Target, of_object
 from fairway.client import Client
 from fairway.client.asynchronous import AsyncClient
-from fairway.client.errors import ClientError, ConnectionFailed
+from fairway.client.errors import ClientError, ConfigError, ConnectionFailed
 from fairway.client.wire import Object, Scope
 
 FIRST = ("Namespace", "CustomResourceDefinition")
@@ -77,8 +77,8 @@ def apply(
             after = session.client.apply(
                 obj, force=force_conflicts, dry_run=dry_run == "server", manager=field_manager
             )
-        except ConnectionFailed:
-            raise
+        except (ConfigError, ConnectionFailed):
+            raise  # it is the same for all objects
         except (ApiError, ClientError, Failure) as error:
             say(_explain(error, obj))
             failures += 1

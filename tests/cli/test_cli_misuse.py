@@ -116,6 +116,11 @@ def test_without_any_configuration_the_way_to_a_hub_is_shown(
         monkeypatch.delenv(name, raising=False)
     assert run(["get", "cm"]) == 1
     assert "fairway up" in capsys.readouterr().err
+    file = tmp_path / "objects.yaml"
+    one = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}\n"
+    file.write_text(f"{one % 'a'}---\n{one % 'b'}")
+    assert run(["apply", "-f", str(file)]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_a_reader_that_has_enough_causes_no_complaint(hub: Hub) -> None:
