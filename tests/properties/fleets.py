@@ -19,6 +19,7 @@ from fairway.core.model import (
     Division,
     Flavor,
     Form,
+    Fungibility,
     Group,
     Held,
     Placed,
@@ -51,6 +52,13 @@ BEARS_SPOT = Toleration(key="spot", operator="Exists")
 LEVELS = (("block", BLOCK), ("rack", RACK))
 RUNGS: tuple[Rung, ...] = ("Idle", "Preempt", "Provision")
 NODE = {CPU: 8000, GPU: 4000}
+FUNGIBILITY = (
+    Fungibility(),
+    Fungibility(),
+    Fungibility(borrows_last=True),
+    Fungibility(compares_victims=False),
+    Fungibility(borrows_last=True, prefers_preemption=True),
+)
 
 
 def chance(dice: Random, tenths: int) -> bool:
@@ -211,6 +219,7 @@ def queues(dice: Random, kinds: list[str], clusters: list[str]) -> dict[str, Que
             priority=dice.choice([0, 0, 0, 1]),
             is_strict=chance(dice, 2),
             preemption=rules(dice),
+            fungibility=dice.choice(FUNGIBILITY),
             minimum_run_reclaim=dice.choice([0.0, 0.0, 0.0, 500.0]),
             is_held=chance(dice, 1) and leaf and name == "c",
             fence=subset(dice, clusters) if chance(dice, 1) else None,

@@ -17,7 +17,7 @@ from tests.properties.fleets import fleets
 # The least share of cases that have each of these in them.
 RICH = {
     "borrowing": 0.25,
-    "preemption": 0.25,
+    "preemption": 0.20,
     "two or more pod sets": 0.25,
     "topology": 0.25,
     "services": 0.25,
