@@ -66,21 +66,29 @@ class Placement(Part, frozen=True, kw_only=True):
     ] = ()
     attempt: Annotated[int, doc("Attempt that the pods belong to.", minimum=0)] = 0
     leaves: Annotated[
-        Literal["Now", "WhenReplaced", "WithinBudget"],
+        Literal["Now", "WhenReplaced", "WithinBudget", "AfterTraffic"],
         doc(
             "When a released placement is stopped. Now: at once. WhenReplaced: when as many "
             "replicas are ready in their new places. WithinBudget: as soon as the workload's "
-            "disruption budget allows."
+            "disruption budget allows. AfterTraffic: once its cluster has had no weight for the "
+            "fleet's trafficSeconds."
         ),
     ] = "Now"
     leaves_by: Annotated[
         datetime | None,
-        doc("Time at which a placement that leaves within the budget stops in any case."),
+        doc(
+            "Time at which a placement that leaves within the budget, or after its traffic, stops."
+        ),
     ] = None
     gives_way_to: Annotated[
         Reference,
         doc("Cluster where replicas start once those of this released placement are gone."),
     ] = ""
+
+    @property
+    def stops(self) -> bool:
+        """Whether a released placement stops in any case, whatever becomes of other replicas."""
+        return self.leaves in ("Now", "AfterTraffic")
 
 
 class WorkloadMention(Part, frozen=True, kw_only=True):

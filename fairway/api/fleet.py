@@ -92,6 +92,13 @@ class FleetDefaults(Part, frozen=True, kw_only=True):
             "their disruption budget does not allow it."
         ),
     ] = 600
+    traffic_seconds: Annotated[
+        Seconds,
+        doc(
+            "Seconds that the last replicas of a service in a cluster go on running after its "
+            "traffic weight became 0, so that gateways can follow; 0: they stop at once."
+        ),
+    ] = 10
     retry: Annotated[Retry, doc("How workloads are retried.")] = Retry()
     finished_seconds: Annotated[
         Seconds | None, doc("Seconds that finished workloads are kept; unset: forever.")

@@ -409,6 +409,17 @@ class WorkloadStatus(Part, frozen=True, kw_only=True):
     ] = {}
     conditions: Annotated[Conditions, doc("Latest observations of the workload's state.")] = ()
 
+    @property
+    def stopping(self) -> tuple[Placement, ...]:
+        """What is being released and stops in any case: all of it, once there is no claim."""
+        return tuple(
+            placement for placement in self.releasing if self.claim is None or placement.stops
+        )
+
+    def has_traffic(self, cluster: str) -> bool:
+        """Whether requests are sent to a cluster, by the weights last published."""
+        return any(share.cluster == cluster and share.weight for share in self.traffic)
+
 
 class Workload(Object, frozen=True, kw_only=True):
     """Something to run: manifests, the pods they need, and how urgent and how flexible it is."""

@@ -13,7 +13,7 @@ from fairway.api.podset import PodSet
 from fairway.api.queue import Queue
 from fairway.api.reasons import Code
 from fairway.api.submission import CREATED_BY, SUBMITTED_BY, Submission, refusing_queue
-from fairway.api.workload import Workload
+from fairway.api.workload import Workload, WorkloadStatus
 from fairway.core import model
 from fairway.core.seats import are_alike
 from fairway.kinds import growth, ranges
@@ -132,7 +132,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         if status.claim and not is_over(workload)
         else None,
         releasing=tuple(
-            _leaving_part(placement, status.claim, forms.given, defaults.fleet)
+            _leaving_part(placement, status, forms.given, defaults.fleet)
             for placement in status.releasing
         ),
         rebalance_at=_seconds(spec.rebalance_at),
@@ -353,10 +353,10 @@ def _held_part(
 
 
 def _leaving_part(
-    placement: Placement, claim: Claim | None, given: Mapping[str, PodSet], fleet: FleetSpec
+    placement: Placement, status: WorkloadStatus, given: Mapping[str, PodSet], fleet: FleetSpec
 ) -> model.Placed:
     """A placement that is released; if its own replacement is alike, only that is charged."""
-    stays = claim is not None and placement.leaves != "Now"
+    claim, stays = status.claim, placement not in status.stopping
     result = replace(_place(placement, given, fleet), attempt=placement.attempt, stays=stays)
     for other in claim.placements if claim and placement.gives_way_to else ():
         if other.cluster == placement.gives_way_to:

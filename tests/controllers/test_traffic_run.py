@@ -14,7 +14,7 @@ from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch
 from fairway.store.keys import EVENTS, HTTP_ROUTES
 from tests.controllers.fleets import Fleet, running
-from tests.controllers.rollouts import FLEET, USER, service
+from tests.controllers.rollouts import FLEET, USER, pods_in, service
 
 DEFINITION = """
 apiVersion: apiextensions.k8s.io/v1
@@ -161,6 +161,21 @@ BACKENDS = {
 def test_the_cluster_of_a_backend(backend: str, expected: str) -> None:
     given = {"main": "north-beijing", "gone": "wuhan"}
     assert cluster_of(backend, ["beijing", "north-beijing"], given) == expected
+
+
+async def test_a_cluster_that_the_service_is_not_in_gets_no_weight(fleet: Fleet) -> None:
+    await fleet.apply(DEFINITION)
+    await fleet.apply(ROUTE)
+    await fleet.apply(service(replicas=8))
+    await fleet.until("llm", lambda item: item.status.pods.ready == 8, 60)
+    await fleet.clock.advance(15)
+    await fleet.change("llm", {"spec": {"replicas": 4}})
+    await fleet.clock.advance(1)
+    assert weights_of(await route_of(fleet)) == [1000, 0, 0]  # at once, though just written
+    assert (await fleet.workload("llm")).status.claim is not None
+    assert len(pods_in(fleet, "hangzhou")) == 3  # gateways have some time to follow
+    await fleet.clock.advance(15)
+    assert pods_in(fleet, "hangzhou") == []
 
 
 def test_where_nothing_is_ready_a_route_stays_as_it_is() -> None:

@@ -49,6 +49,17 @@ FREES: dict[str, tuple[Plain, Edit, bool]] = {
         True,
     ),
     "a workload loses its claim": (RUNS, lambda plain: plain["status"].pop("claim"), True),
+    "a service may return to what it avoided": (
+        {**RUNS, "status": {**RUNS["status"], "requeue": {"avoid": ["west"]}}},
+        status(requeue={}),
+        True,
+    ),
+    "a service avoids one more": (RUNS, status(requeue={"avoid": ["west"]}), False),
+    "a waiting workload no longer avoids": (
+        {**WAITS, "status": {"requeue": {"avoid": ["west"]}}},
+        status(requeue={}),
+        False,
+    ),
     "a workload waits for another reason": (WAITS, status(reason="QuotaExceeded"), False),
 }  # fmt: skip
 

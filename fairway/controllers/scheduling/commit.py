@@ -197,16 +197,11 @@ class Committer:
         for key in step.waits_for:
             name = namespace_and_name(key)
             stored = outcome.stored.get(name) or self._latest(name)
-            body = stored.object() if stored is not None else {}
-            status = body.get("status") or {}
-            attempts = [
-                item.get("attempt", 0)
-                for item in status.get("releasing") or ()
-                if not status.get("claim") or item.get("leaves", "Now") == "Now"
-            ]
-            if attempts:
-                uid = body["metadata"].get("uid", "")
-                result[key] = claims.Leaving(uid=uid, attempt=max(attempts))
+            victim = codec.decode(stored.raw, Workload) if stored is not None else None
+            stopping = victim.status.stopping if victim is not None else ()
+            if victim is not None and stopping:
+                attempt = max(placement.attempt for placement in stopping)
+                result[key] = claims.Leaving(uid=victim.metadata.uid, attempt=attempt)
         return result
 
     async def _commit_one(

@@ -2,7 +2,8 @@
 
 A plan of all waiting workloads is expensive; one of only the new workloads is cheap. All are
 planned only if something was freed since the last such plan: a claim was released, a node came, a
-queue changed, a workload for which something was kept no longer waits. New claims are the echo of
+queue changed, a workload for which something was kept no longer waits, a service may return to a
+cluster that it avoided. New claims are the echo of
 our own decisions, and reports mostly say where pods were bound that were already charged.
 """
 
@@ -81,6 +82,8 @@ class Notice:
             key in self.blockers and _asks(after) != _asks(before)
         ):
             self.is_freed = True
+        if after is not None and after.status.claim and _avoided(before) - _avoided(after):
+            self.is_freed = True  # services return in plans of all workloads
         if after is None or after.status.phase in OVER:
             self.woken.discard(key)
             return
@@ -99,6 +102,11 @@ def _asks(workload: Workload | None) -> object:
     if workload is None or workload.status.phase in OVER:
         return None
     return workload.spec
+
+
+def _avoided(workload: Workload | None) -> frozenset[str]:
+    requeue = workload.status.requeue if workload is not None else None
+    return frozenset(requeue.avoid if requeue is not None else ())
 
 
 def charge(workload: Workload | None) -> int:

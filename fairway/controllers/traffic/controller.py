@@ -22,7 +22,7 @@ from fairway.kinds.plain import child, maps_at
 from fairway.loops import Alarm, Loop
 from fairway.serving.traffic import differs
 from fairway.store.interface import Patch, Stored, Write
-from fairway.store.keys import DEFINITIONS, FLAVORS, HTTP_ROUTES, WORKLOADS
+from fairway.store.keys import CLUSTERS, DEFINITIONS, FLAVORS, HTTP_ROUTES, WORKLOADS
 from fairway.store.mirrors import Mirror, Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-traffic")
@@ -117,11 +117,13 @@ class Traffic:
             return None
         wanted = traffic_of(self._cache, self._states, workload)
         after = {weight.cluster: weight.weight for weight in wanted}
-        due = [await self._tell_routes(name, after)]
+        clusters = [cluster for _, cluster in self._cache.mirror(CLUSTERS).names()]
+        due = [await self._tell_routes(name, {**dict.fromkeys(clusters, 0), **after})]
         before = {weight.cluster: weight.weight for weight in workload.status.traffic}
         if differs(before, after, least=_LEAST):
             next_at = self._written.get(name, 0.0) + _AGAIN_SECONDS
-            if self._clock.now() < next_at:
+            is_left = any(before[name] and not after.get(name) for name in before)
+            if self._clock.now() < next_at and not is_left:
                 due.append(next_at)
             else:
                 self._written[name] = self._clock.now()
@@ -149,7 +151,9 @@ class Traffic:
             return None
         now, there = self._clock.now(), tuple(routes.weights_in(route))
         wait = min(_AGAIN_SECONDS * (1 << min(known.contested, 10)), _CONTESTED_SECONDS_MAX)
-        if now < known.written_at + wait:
+        # A cluster that has nothing left to answer with gets no weight at once.
+        is_left = known.weights == there and any(not each.get("value", 1) for each in operations)
+        if now < known.written_at + wait and not is_left:
             return known.written_at + wait
         known.contested = known.contested + 1 if known.weights and known.weights != there else 0
         if known.contested > 1:

@@ -44,6 +44,8 @@ def cluster_of(backend: str, clusters: Collection[str], given: Mapping[str, str]
 def changes(route: JsonObject, weights: Mapping[str, int], *, least: int) -> list[JsonObject]:
     """A JSON patch that gives the backends of clusters their weights; none: they have them.
 
+    `weights` names all clusters of the fleet: those where the service is not get none.
+
     A rule without a backend of a cluster is not touched, nor is one where nothing is ready: a route
     whose weights are all zero would refuse all requests.
     """
@@ -63,6 +65,8 @@ def changes(route: JsonObject, weights: Mapping[str, int], *, least: int) -> lis
         after = {where: weights[cluster] for where, cluster in known}
         if any(after.values()) and differs(before, after, least=least):
             for where, weight in after.items():
+                if weight == before[where]:
+                    continue
                 path = f"/spec/rules/{at}/backendRefs/{where}"
                 name = text(references[int(where)], "name")
                 made.append({"op": "test", "path": f"{path}/name", "value": name})

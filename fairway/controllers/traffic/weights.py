@@ -33,6 +33,8 @@ def traffic_of(cache: Cache, states: States, workload: Workload) -> tuple[Traffi
 def backends_of(cache: Cache, states: States, workload: Workload) -> Iterable[Backend]:
     """The clusters of a service, with those where replicas run until others have replaced them.
 
+    Replicas that only wait for their traffic to go elsewhere do not count.
+
     Ready replicas of a silent cluster count until the cluster is lost: an agent that cannot reach
     the hub does not mean that clients cannot reach the cluster.
     """
@@ -40,7 +42,10 @@ def backends_of(cache: Cache, states: States, workload: Workload) -> Iterable[Ba
     if workload.spec.mode != "Divided" or claim is None:
         return
     work = work_name(workload.metadata.namespace, workload.metadata.name)
-    for other in placements_now(claim, workload.status.releasing):
+    serving = [
+        placement for placement in workload.status.releasing if placement.leaves != "AfterTraffic"
+    ]
+    for other in placements_now(claim, serving):
         if not other.cluster:
             continue
         placement = replace(other, attempt=other.attempt or claim.attempt)

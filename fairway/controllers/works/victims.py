@@ -77,11 +77,7 @@ def _is_here(victim: Workload, attempt: int, *, is_settled: bool) -> bool:
     that run until others do.
     """
     claim = victim.status.claim
-    attempts = [
-        placement.attempt
-        for placement in victim.status.releasing
-        if claim is None or placement.leaves == "Now"
-    ]
+    attempts = [placement.attempt for placement in victim.status.stopping]
     if claim is not None and not is_settled:
         attempts.append(claim.attempt)
     return any(number <= attempt for number in attempts)

@@ -32,6 +32,7 @@ const LEAVES: Record<string, string> = {
   Now: "leaves now",
   WhenReplaced: "leaves when it is replaced",
   WithinBudget: "leaves as the disruption budget allows",
+  AfterTraffic: "leaves after its traffic",
 };
 
 /** What is read of a service, of the workload itself or of its row. */
