@@ -17,6 +17,7 @@ from fairway.agent.drivers.interface import NodeSeen, Observation, PodSeen, Work
 from fairway.api.amounts import Quantity
 from fairway.api.meta import ObjectMeta
 from fairway.api.names import report_name
+from fairway.api.namespaces import NamespaceRules
 from fairway.api.report import (
     ClusterReport,
     ClusterReportSpec,
@@ -26,7 +27,7 @@ from fairway.api.report import (
     WorkPods,
     WorkState,
 )
-from fairway.api.report_changes import difference
+from fairway.api.report_changes import changed_rules, difference
 
 # What one pod of a work's pod set requests, by the cluster's resource names.
 Requests = Callable[[str, str], Mapping[str, Quantity]]
@@ -66,6 +67,7 @@ class Reports:
         self._chunk_by_node: dict[str, int] = {}
         self._nodes: tuple[NodeSeen, ...] | None = None
         self._pools: tuple[PoolReport, ...] = ()
+        self._namespaces: tuple[NamespaceRules, ...] = ()
         self._sequence = 0
 
     @property
@@ -106,8 +108,8 @@ class Reports:
             )
             for pool in observation.pools
         )
-        if pools != self._pools:
-            self._pools = pools
+        if (pools, observation.namespaces) != (self._pools, self._namespaces):
+            self._pools, self._namespaces = pools, observation.namespaces
             self._chunks[0].is_dirty = True
 
     def next(self, now: float) -> ClusterReport | None:
@@ -250,7 +252,7 @@ class Reports:
     ) -> ClusterReport | None:
         """The difference if no node has changed."""
         spec = whole.spec
-        if {pool.name for pool in spec.pools} - {pool.name for pool in self._pools} and number == 0:
+        if number == 0 and self._has_lost(spec):
             return None
         names = sorted(chunk.changed)
         return ClusterReport(
@@ -271,7 +273,16 @@ class Reports:
                 pools=tuple(pool for pool in self._pools if pool not in spec.pools)
                 if number == 0
                 else (),
+                namespaces=changed_rules(spec.namespaces, self._namespaces) if number == 0 else (),
             )
+        )
+
+    def _has_lost(self, spec: ClusterReportSpec) -> bool:
+        """Whether a pool, or the rules of a namespace, of a whole report are gone."""
+        return bool(
+            {pool.name for pool in spec.pools} - {pool.name for pool in self._pools}
+            or {rules.name for rules in spec.namespaces}
+            - {rules.name for rules in self._namespaces}
         )
 
     def _whole(self, number: int, chunk: _Chunk, now: float) -> ClusterReport:
@@ -293,6 +304,7 @@ class Reports:
             works=tuple(pods for name in sorted(chunk.works) for pods in chunk.works[name]),
             states=tuple(chunk.states[name] for name in sorted(chunk.states)),
             pools=self._pools if number == 0 else (),
+            namespaces=self._namespaces if number == 0 else (),
         )
         return _name(spec, report_name(self._cluster, number))
 

@@ -38,6 +38,7 @@ from fairway.api.meta import (
     Taint,
     Toleration,
 )
+from fairway.api.namespaces import NamespaceRules
 from fairway.api.pools import (
     ElasticPool,
     InstanceType,
@@ -230,6 +231,15 @@ class SimulatedDriver(Part, frozen=True, kw_only=True):
             "Kinds that the cluster serves, as group/version/Kind; empty: all.",
             max_items=256,
             list_type="set",
+        ),
+    ] = ()
+    namespaces: Annotated[
+        tuple[NamespaceRules, ...],
+        doc(
+            "Quotas and limits of namespaces.",
+            max_items=64,
+            list_type="map",
+            list_map_keys=["name"],
         ),
     ] = ()
 

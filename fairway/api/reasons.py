@@ -52,12 +52,14 @@ class Code(StrEnum):
     TAINTED = "Tainted"
     CLOSED = "Closed"
     KIND_NOT_SERVED = "KindNotServed"
+    NOT_ADMITTED = "NotAdmitted"
     PINNED = "Pinned"
     AVOIDED = "Avoided"
     TEMPLATE_REFUSED = "TemplateRefused"
     SPREAD_UNMET = "SpreadUnmet"
     # Capacity.
     DOES_NOT_FIT = "DoesNotFit"
+    NAMESPACE_QUOTA_EXCEEDED = "NamespaceQuotaExceeded"
     NO_DOMAIN = "NoDomain"
     RESERVED = "Reserved"
     KEPT_FOR_OWNER = "KeptForOwner"
@@ -143,6 +145,7 @@ _OUT_OF_THE_QUESTION = frozenset(
         Code.TAINTED,
         Code.CLOSED,
         Code.KIND_NOT_SERVED,
+        Code.NOT_ADMITTED,
         Code.PINNED,
         Code.AVOIDED,
     }
@@ -212,6 +215,17 @@ def _does_not_fit(reason: Reason) -> str:
     pods = _plural(str(reason.count), "pod") + (f" of {reason.pod_set}" if reason.pod_set else "")
     flavor = f" on {reason.flavor}" if reason.flavor else ""
     return f"{reason.cluster}: no room for {pods}{flavor}"
+
+
+def _namespace_quota(reason: Reason) -> str:
+    namespace, _, quota = reason.other.partition("/")
+    counted = reason.rule.removeprefix("requests.").removeprefix("limits.")
+    which = f"{reason.cluster}: ResourceQuota {quota} of namespace {namespace}"
+    words = {name: str(Quantity(nanos, family_of(counted))) for name, nanos in reason.short}
+    if "asked" not in words:
+        return f"{which} leaves too little {reason.rule}"
+    left, hard, asked = words["left"], words["hard"], words["asked"]
+    return f"{which} leaves {left} of {hard} {reason.rule}, and it needs {asked}"
 
 
 def _no_cluster(reason: Reason) -> str:
@@ -338,11 +352,13 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     ),
     Code.CLOSED: lambda r: f"{r.cluster} accepts nothing new: {r.other}",
     Code.KIND_NOT_SERVED: lambda r: f"{r.cluster} does not serve {r.other}",
+    Code.NOT_ADMITTED: lambda r: f"{r.cluster} would refuse its pods: {r.other}",
     Code.PINNED: lambda r: f"a volume pins it to {r.other}",
     Code.AVOIDED: lambda r: f"it failed in {r.cluster} before",
     Code.TEMPLATE_REFUSED: _template_refused,
     Code.SPREAD_UNMET: lambda r: f"it cannot be spread as its policy asks: {r.other}",
     Code.DOES_NOT_FIT: _does_not_fit,
+    Code.NAMESPACE_QUOTA_EXCEEDED: _namespace_quota,
     Code.NO_DOMAIN: lambda r: f"{r.cluster}: no {r.level} has room for {r.pod_set or 'all of it'}",
     Code.NOT_COVERED: lambda r: (
         f"queue {r.queue} has no quota of {r.other}: name it in a resource group, or set "

@@ -32,6 +32,7 @@ from fairway.api.doc import (
     rules,
 )
 from fairway.api.meta import Object, Part, ResourceList, Taint
+from fairway.api.namespaces import NAMESPACES_MAX, NamespaceRules
 from fairway.api.work import PodSetStatus, WorkPhase
 
 _NODES_MAX = 2000
@@ -252,8 +253,8 @@ class ClusterReportSpec(Part, frozen=True, kw_only=True):
         int | None,
         doc(
             "Makes this a difference from the whole report with this sequence: removed items "
-            "are deleted, then the listed nodes, works, states and pools replace their earlier "
-            "entries; all others stay. Unset: the chunk is whole.",
+            "are deleted, then the listed nodes, works, states, pools and namespaces replace their "
+            "earlier entries; all others stay. Unset: the chunk is whole.",
             minimum=0,
         ),
     ] = None
@@ -291,6 +292,15 @@ class ClusterReportSpec(Part, frozen=True, kw_only=True):
         doc(
             "Elastic pools; in the first chunk only.",
             max_items=64,
+            list_type="map",
+            list_map_keys=["name"],
+        ),
+    ] = ()
+    namespaces: Annotated[
+        tuple[NamespaceRules, ...],
+        doc(
+            "Namespaces that have ResourceQuotas or LimitRanges; in the first chunk only.",
+            max_items=NAMESPACES_MAX,
             list_type="map",
             list_map_keys=["name"],
         ),

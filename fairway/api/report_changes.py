@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from fairway.api.amounts import Quantity
 from fairway.api.meta import Taint
+from fairway.api.namespaces import NamespaceRules
 from fairway.api.report import (
     AmountColumn,
     ClusterReport,
@@ -58,6 +59,7 @@ def in_order(report: ClusterReport) -> ClusterReport:
             states=tuple(sorted(spec.states, key=lambda state: state.work)),
             removed_works=tuple(sorted(spec.removed_works)),
             pools=tuple(sorted(spec.pools, key=lambda pool: pool.name)),
+            namespaces=tuple(sorted(spec.namespaces, key=lambda rules: rules.name)),
         ),
     )
 
@@ -66,13 +68,16 @@ def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
     """What changed between two whole reports of a chunk; None if a whole report is needed.
 
     That is the case for another chunk or another start of the agent, when the unit of a resource
-    changed, and when an elastic pool is gone. It has the new report's metadata.
+    changed, and when an elastic pool or the rules of a namespace are gone. It has the new report's
+    metadata.
     """
     old, new = in_order(old), in_order(new)
     before, after = old.spec, new.spec
     if _origin(before) != _origin(after) or _changed_units(before.nodes, after.nodes):
         return None
-    if {pool.name for pool in before.pools} - {pool.name for pool in after.pools}:
+    if _names(before.pools) - _names(after.pools):
+        return None
+    if _names(before.namespaces) - _names(after.namespaces):
         return None
     kept = _works_by_name(_moved_works(before.works, before.nodes, after.nodes))
     works = _works_by_name(after.works)
@@ -99,7 +104,8 @@ def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
                 if state != states.get(name) or name in gone
             ),
             removed_works=tuple(gone),
-            pools=_changed_pools(before.pools, after.pools),
+            pools=tuple(pool for pool in after.pools if pool not in before.pools),
+            namespaces=changed_rules(before.namespaces, after.namespaces),
         ),
     )
 
@@ -129,6 +135,7 @@ def apply_changes(whole: ClusterReport, changes: ClusterReport | None) -> Cluste
     states.update({state.work: state for state in after.states})
     pools = {pool.name: pool for pool in before.pools}
     pools.update({pool.name: pool for pool in after.pools})
+    rules = {item.name: item for item in (*before.namespaces, *after.namespaces)}
     return replace(
         whole,
         spec=replace(
@@ -139,6 +146,7 @@ def apply_changes(whole: ClusterReport, changes: ClusterReport | None) -> Cluste
             works=_ordered_works((*kept, *after.works), same),
             states=tuple(states[name] for name in sorted(states)),
             pools=tuple(pools[name] for name in sorted(pools)),
+            namespaces=tuple(rules[name] for name in sorted(rules)),
         ),
     )
 
@@ -192,11 +200,16 @@ def _move(pods: PodCounts | None, moves: _Moves) -> PodCounts | None:
     return PodCounts(nodes=nodes, counts=tuple(counts[position] for position in nodes))
 
 
-def _changed_pools(
-    before: Sequence[PoolReport], after: Sequence[PoolReport]
-) -> tuple[PoolReport, ...]:
-    known = {pool.name: pool for pool in before}
-    return tuple(pool for pool in after if known.get(pool.name) != pool)
+def _names(items: Iterable[PoolReport | NamespaceRules]) -> set[str]:
+    return {item.name for item in items}
+
+
+def changed_rules(
+    before: Sequence[NamespaceRules], after: Sequence[NamespaceRules]
+) -> tuple[NamespaceRules, ...]:
+    """The rules of namespaces that are new or changed."""
+    known = {rules.name: rules for rules in before}
+    return tuple(rules for rules in after if known.get(rules.name) != rules)
 
 
 # Nodes: picked from one table or several, column by column.

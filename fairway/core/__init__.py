@@ -22,13 +22,16 @@ From the top down; each imports only what is below it (`.importlinter.stages`):
     clusters/               which clusters may take a workload, and which is best
     occupancy, seats        pods on nodes, seen or assumed; the placements that they belong to
     handover                what leaves, and to which workload it goes
+    leaving_allowances      the same for what is left of the quotas of namespaces
     placement_request       a workload in one form on some flavors
     ledger                  trial usage with automatic undo
     quota/                  the tree of quotas, fair shares, the order of queues, flavors, limits
     packing/                pods on nodes: packings, topology domains, devices
+    admission               pods as a cluster admits them, by its rules for their namespace
     missing_pods, task_numbers  pods that a gang lacks; the numbers of a sweep's tasks
     plan                    the plan: steps, and the reasons of what waits
     model, fleet_policy, nodes  plain frozen values; the nodes of a cluster in columns
+    allowances              what clusters allow in namespaces: the rest of quotas, admissions
     likeness                a lookup key that is hashed once
 
 It imports `api` (for values and reasons) and nothing else of ours.

@@ -24,7 +24,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from fairway.core.model import FlavorResource, Placed, Request, Usage, Workload, usage_of
+from fairway.core.allowances import AllowanceKey
+from fairway.core.leaving_allowances import holders, leavers, whose_allowance, will_go
+from fairway.core.model import FlavorResource, Request, Usage, Workload, usage_of
 from fairway.core.nodes import Packing
 from fairway.core.quota.tree import Tree
 
@@ -300,6 +302,8 @@ class Leaving:
             for leaving in self._snapshot.leaving_in(cluster):
                 if leaving.key in self._earlier and leaving.key != self._current:
                     ledger.give_back(cluster, leaving.packing, leaving.requests)
+            for _, taken in leavers(self._snapshot, self._earlier, self._current, cluster):
+                ledger.spend(cluster, taken, -1)
         return True
 
     def take(
@@ -329,6 +333,18 @@ class Leaving:
             )
             self._awaited.update(dict.fromkeys(self._whose_old_quota(ledger, queue, needs)))
 
+    def take_allowance(
+        self, ledger: Ledger, cluster: str, asked: Mapping[AllowanceKey, int]
+    ) -> None:
+        """Notes whose part of an allowance the current workload takes; before it is charged."""
+        if not self._quota and not self._earlier:
+            return
+        leaving = [*leavers(self._snapshot, self._earlier, self._current, cluster)]
+        gone = holders(self._snapshot, self._quota, cluster)
+        self._awaited.update(
+            dict.fromkeys(whose_allowance(ledger.rooms[cluster], asked, gone, leaving))
+        )
+
     def victims(self) -> tuple[str, ...]:
         """The workloads that the current one must wait for."""
         result = dict(self._awaited)
@@ -351,7 +367,7 @@ class Leaving:
             key: replace(
                 workloads[key],
                 releasing=tuple(
-                    part for part in workloads[key].releasing if not _will_go(snapshot, part)
+                    part for part in workloads[key].releasing if not will_go(snapshot, part)
                 ),
             )
             for key in keys
@@ -461,13 +477,7 @@ def _of_earlier(snapshot: Snapshot) -> dict[str, Usage]:
     earlier: dict[str, Usage] = {}
     for key in sorted(snapshot.rebates.leavers):
         releasing = snapshot.facts.workloads[key].releasing
-        parts = [part for part in releasing if _will_go(snapshot, part)]
+        parts = [part for part in releasing if will_go(snapshot, part)]
         if parts:
             earlier[key] = usage_of(*parts)
     return earlier
-
-
-def _will_go(snapshot: Snapshot, part: Placed) -> bool:
-    """Whether a released part stops in any case, in a cluster that will say when it has."""
-    cluster = snapshot.facts.clusters.get(part.cluster)
-    return not part.stays and (cluster is None or cluster.answers)

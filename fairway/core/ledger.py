@@ -1,7 +1,8 @@
 """Trial usage over a snapshot, with automatic undo.
 
 A plan tries many alternatives: flavors, victims, clusters. The ledger holds the state that the
-fleet would have: quota used by each queue, room on the nodes, nodes left in elastic pools.
+fleet would have: quota used by each queue, room on the nodes, what is taken of the allowances of
+namespaces, nodes left in elastic pools.
 Everything done inside a trial is undone when the trial ends, unless it is kept:
 
     with ledger.trial() as trial:
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from fairway.core.allowances import AllowanceKey
 from fairway.core.model import FlavorResource, Pool, Request, Usage
 from fairway.core.nodes import Cluster, Packing, Room
 from fairway.core.packing import devices
@@ -43,10 +45,11 @@ class Ledger:
     def __init__(self, tree: Tree, clusters: Mapping[str, Cluster]) -> None:
         self.tree = tree
         self.rooms: dict[str, Room] = {}
+        self._spent: dict[str, dict[AllowanceKey, int]] = {}  # by cluster, known or not
         self._pools: dict[tuple[str, str], int] = {}
         self._limited: dict[str, list[Pool]] = {}  # by cluster: with a quota, or unsure
         for name in sorted(clusters):
-            self.rooms[name] = Room(clusters[name])
+            self.rooms[name] = self._room(clusters[name])
             self._stock(clusters[name])
         self._undo: list[Undo] = []
         self.freed = 0  # increases whenever a room may have more free
@@ -109,13 +112,36 @@ class Ledger:
         self.freed += 1
         self._undo.append(devices.give_back(self.rooms[cluster], packing, requests))
 
+    # Allowances.
+
+    def spend(self, cluster: str, amounts: Mapping[AllowanceKey, int], sign: int = 1) -> None:
+        """Takes some of the allowances of a cluster; with sign -1, gives it back."""
+        if not amounts:
+            return
+        if sign < 0:
+            self.freed += 1
+        self._move(cluster, amounts, sign)
+        self._undo.append(lambda: self._move(cluster, amounts, -sign))
+
+    def _move(self, cluster: str, amounts: Mapping[AllowanceKey, int], sign: int) -> None:
+        spent = self._spent.setdefault(cluster, {})
+        for key, amount in amounts.items():
+            spent[key] = spent.get(key, 0) + sign * amount
+            if not spent[key]:
+                del spent[key]
+
+    def _room(self, cluster: Cluster) -> Room:
+        room = Room(cluster)
+        room.spent = self._spent.setdefault(cluster.name, {})
+        return room
+
     # Clusters: permanent changes, outside of all trials.
 
     def put_cluster(self, cluster: Cluster) -> Room:
         """Adds or replaces a cluster; its room is emptied unless nodes, labels and levels match."""
         room = self.rooms.get(cluster.name)
         if room is None:
-            room = Room(cluster)
+            room = self._room(cluster)
             self.rooms = dict(sorted([*self.rooms.items(), (cluster.name, room)]))
         elif is_same_ground(room.cluster, cluster):
             room.cluster = cluster

@@ -26,7 +26,21 @@ class Likeness:
 
 
 class RemembersLikeness:
-    """A slot for a cached property of a frozen value; no field, so neither compared nor copied."""
+    """A frozen value that makes its likeness once; no field, so neither compared nor copied."""
 
     __slots__ = ("_likeness",)
     _likeness: Likeness
+
+    @property
+    def likeness(self) -> Likeness:
+        """Values of equal likeness get equal answers at one moment, in whichever order."""
+        try:
+            return self._likeness
+        except AttributeError:
+            made = Likeness(self._alike())
+            object.__setattr__(self, "_likeness", made)
+            return made
+
+    def _alike(self) -> Hashable:
+        """All that decisions depend on."""
+        raise NotImplementedError

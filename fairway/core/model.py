@@ -15,8 +15,9 @@ from typing import Literal
 
 from fairway.api.governance import Violation
 from fairway.api.meta import NodeTerm, Rung, Taint, Toleration
+from fairway.core.allowances import Admitted
 from fairway.core.fleet_policy import FleetPolicy, longest_run
-from fairway.core.likeness import Likeness, RemembersLikeness
+from fairway.core.likeness import RemembersLikeness
 
 # (flavor, resource): what quota is counted in.
 FlavorResource = tuple[str, str]
@@ -56,6 +57,7 @@ class Shape:
     tolerations: tuple[Toleration, ...] = ()
     counts_as: Request | None = None  # in quota; None: as requested
     beside: Request = ()  # what it takes of its node besides its requests
+    admitted: Admitted = ()  # what clusters with rules for its namespace make of it
     needs: Request = field(init=False, compare=False, repr=False)  # all that it takes of its node
 
     def __post_init__(self) -> None:
@@ -119,15 +121,8 @@ class Form(RemembersLikeness):
         sets = (replace(pod_set, count=pod_set.least) for pod_set in self.pod_sets)
         return replace(self, pod_sets=tuple(sets)) if self.is_elastic else self
 
-    @property
-    def likeness(self) -> Likeness:
-        """Equal for equal forms."""
-        try:
-            return self._likeness
-        except AttributeError:
-            made = Likeness((self.name, self.after_seconds, self.flavors, self.pod_sets))
-            object.__setattr__(self, "_likeness", made)
-            return made
+    def _alike(self) -> Hashable:
+        return (self.name, self.after_seconds, self.flavors, self.pod_sets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +236,8 @@ class Workload(RemembersLikeness):
     fleet_policies: tuple[FleetPolicy, ...] = ()  # that apply to its namespace, by name
     violations: tuple[Violation, ...] = ()  # of their rules, wherever it runs
     uncounted: str = ""  # why the devices that it asks for cannot be counted
+    # Clusters whose rules for its namespace refuse its pods in every form, with why.
+    not_admitted: tuple[tuple[str, str], ...] = ()
     preemptible: bool = True
     is_held: bool = False
     not_before: float = 0.0  # back-off after a failure
@@ -290,16 +287,6 @@ class Workload(RemembersLikeness):
         """Whether nothing that ends or is freed lets it start."""
         is_wrong = bool(self.refused_by or self.uncounted)
         return is_wrong or self.enforced_violation is not None
-
-    @property
-    def likeness(self) -> Likeness:
-        """Workloads of equal likeness get equal answers at one moment, in whichever order."""
-        try:
-            return self._likeness
-        except AttributeError:
-            made = Likeness(self._alike())
-            object.__setattr__(self, "_likeness", made)
-            return made
 
     def _alike(self) -> Hashable:
         if self.held is not None or len(self.forms) > 1:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fairway.api.meta import Taint
 from fairway.api.names import POOL_LABEL
+from fairway.core.allowances import AllowanceKey, Allowances
 from fairway.core.model import PODS, PODS_ALONE, Flavor, Pool
 
 Amounts = npt.NDArray[np.int64]
@@ -126,6 +127,7 @@ class Cluster:
     scores: Mapping[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
     # (scorer, item) -> (value, valid until)
     data_seconds: Mapping[str, float] = field(default_factory=dict)  # until the data is here
+    allowances: Allowances = field(default_factory=dict)  # what namespaces have left there
 
     def serves(self, kind: str) -> bool:
         """Whether a kind can run in this cluster."""
@@ -152,6 +154,7 @@ class Room:
         "free",
         "freed",
         "levels",
+        "spent",
         "version",
     )
 
@@ -164,6 +167,8 @@ class Room:
         # Caches of `packing.space` and `packing.topology`: bounds of a column, topology levels.
         self.bounds: dict[str, Bounds] = {}
         self.levels: tuple[Level, ...] | None = None
+        # What claims take of the cluster's allowances; the ledger keeps it, whatever the nodes are.
+        self.spent: dict[AllowanceKey, int] = {}
         self._own: set[str] = set()  # columns that are our own copies
         self._used: set[str] = set()  # device tables that outlast a plan
         self.version = 0  # increases whenever something is taken or released

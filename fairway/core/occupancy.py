@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.api.amounts import is_accelerator
+from fairway.core.admission import shape_in
 from fairway.core.ledger import Ledger
 from fairway.core.model import Flavor, Placed, PlacedPods, Request, Stray, on_node
 from fairway.core.nodes import Packing, Room
@@ -428,9 +429,10 @@ class Occupancy:
         if missing <= 0:
             return
         room, mask = self._room, self._mask(pods)
+        shape = shape_in(pods.shape, self._name)
         index = level_index(room, pods.level) if pods.domains else None
         if index is None:
-            yield pack.Want(name=pods.name, shape=pods.shape, count=missing, least=0, mask=mask)
+            yield pack.Want(name=pods.name, shape=shape, count=missing, least=0, mask=mask)
             return
         level = levels_of(room)[index]
         for domain, count in pods.domains:
@@ -442,7 +444,7 @@ class Occupancy:
                 inside = mask & (level.codes == code)
                 yield pack.Want(
                     name=f"{pods.name}@{domain}",
-                    shape=pods.shape,
+                    shape=shape,
                     count=left,
                     least=0,
                     mask=inside,

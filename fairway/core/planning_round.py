@@ -16,6 +16,7 @@ import numpy as np
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
+from fairway.core.allowances import AllowanceKey
 from fairway.core.clusters import ranking
 from fairway.core.clusters.balance_order import ClusterBalance, Holds
 from fairway.core.clusters.candidates import Candidates, Names, candidates, likeness
@@ -31,7 +32,7 @@ from fairway.core.model import (
     Workload,
 )
 from fairway.core.nodes import Cluster, Packing
-from fairway.core.packing.pack import Want
+from fairway.core.packing.pack import Want, as_admitted
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.quota.flavors import Assignment, assignments, groups_of
 from fairway.core.quota.limits import Full, total_of, without_place
@@ -146,7 +147,7 @@ class PlanningRound:
 
     def bare_wants(self, cluster: str, assignment: Assignment, form: Form) -> list[Want]:
         """The pods of a form, with the nodes that each set may use; reservations are ignored."""
-        return [
+        wants = [
             Want(
                 name=pod_set.name,
                 shape=pod_set.shape,
@@ -157,6 +158,7 @@ class PlanningRound:
             )
             for pod_set in form.pod_sets
         ]
+        return [as_admitted(want, cluster) if want.shape.admitted else want for want in wants]
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:
@@ -180,11 +182,15 @@ class PlanningRound:
         cluster: str = "",
         packing: Packing | None = None,
         requests: Mapping[str, Request] | None = None,
+        allowance: Mapping[AllowanceKey, int] | None = None,
     ) -> None:
         """Charges what a workload gets, and puts its pods on nodes if these are known."""
         self.leaving.take(
             self.ledger, workload.queue, usage, cluster, packing or {}, requests or {}
         )
+        if allowance:
+            self.leaving.take_allowance(self.ledger, cluster, allowance)
+            self.ledger.spend(cluster, allowance)
         self.charge(workload, usage)
         if packing is not None:
             self.ledger.take(cluster, packing, requests or {})

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, overload
 
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
+from fairway.core.allowances import Beyond, counted_as
 from fairway.core.clusters import fit_bounds, ranking
 from fairway.core.clusters.candidates import (
     Avoided,
@@ -24,6 +25,7 @@ from fairway.core.clusters.candidates import (
     Forbidden,
     KindNotServed,
     NoDomain,
+    NotAdmitted,
     Pinned,
     Refusal,
     Tainted,
@@ -311,8 +313,12 @@ def no_room_for_more(
     """The clusters that lack room for `missing` more replicas or tasks, as they are now."""
     kept = {
         name: reason
-        for name in (clusters if planning.reservations else ())
-        if (reason := kept_reason(planning, request, group, name)) is not None
+        for name in clusters
+        if (
+            reason := kept_reason(planning, request, group, name)
+            or not_allowed(planning, request, group, name)
+        )
+        is not None
     }
     pods = request.form.pod_sets[0]
     return NoRoomForMore(
@@ -334,7 +340,7 @@ class NoRoomForMore:
     pod_set: str
     count: int
     clusters: Sequence[str]
-    kept: Mapping[str, Reason]  # clusters where room is reserved for others
+    kept: Mapping[str, Reason]  # where room is reserved for others, or their quota is used up
 
     def reasons(self) -> Iterator[Reason]:
         for name in self.clusters:
@@ -346,6 +352,10 @@ class NoRoomForMore:
 def shortage_reason(
     cluster: str, group: str, rung: Rung, option: Assignment, shortage: pack.Shortage
 ) -> Reason:
+    if shortage.refusal:
+        return refusal_reason(cluster, NotAdmitted(shortage.refusal))
+    if shortage.beyond is not None:
+        return allowance_reason(cluster, group, rung, shortage.beyond)
     worst = max(shortage.short, key=lambda short: (short.missing, short.name))
     return Reason(
         code=Code.DOES_NOT_FIT,
@@ -356,6 +366,36 @@ def shortage_reason(
         pod_set=worst.name,
         count=worst.missing,
     )
+
+
+def allowance_reason(cluster: str, group: str, rung: Rung, short: Beyond) -> Reason:
+    """That the quota of a namespace in a cluster leaves too little of a resource."""
+    resource = short.key.resource
+    unit = unit_nanos(counted_as(resource))
+    return Reason(
+        code=Code.NAMESPACE_QUOTA_EXCEEDED,
+        cluster=cluster,
+        group=group,
+        rung=rung,
+        rule=resource,
+        other=f"{short.key.namespace}/{short.key.quota}",
+        short=(
+            ("asked", short.asked * unit),
+            ("hard", short.hard * unit),
+            ("left", max(0, short.left) * unit),
+        ),
+    )
+
+
+def not_allowed(
+    planning: PlanningRound, request: PlacementRequest, group: str, cluster: str
+) -> Reason | None:
+    """The allowance that is too small for a request in a cluster; None: all are large enough."""
+    if not planning.cluster(cluster).allowances:
+        return None
+    wants = planning.bare_wants(cluster, request.assignment, request.form)
+    short = pack.short_allowances(planning.ledger.rooms[cluster], wants)
+    return allowance_reason(cluster, group, "Idle", short[0]) if short else None
 
 
 def warnings(planning: PlanningRound) -> tuple[Reason, ...]:
@@ -404,12 +444,13 @@ def refusal_reason(cluster: str, refusal: Refusal) -> Reason:
             return Reason(code=Code.CLOSED, cluster=cluster, other=why)
         case KindNotServed(kind=kind):
             return Reason(code=Code.KIND_NOT_SERVED, cluster=cluster, other=kind)
+        case NotAdmitted(why=why):
+            return Reason(code=Code.NOT_ADMITTED, cluster=cluster, other=why)
         case Pinned(elsewhere=elsewhere):
             return Reason(code=Code.PINNED, cluster=cluster, other=elsewhere)
-        case Avoided(refusal=""):
-            return Reason(code=Code.AVOIDED, cluster=cluster)
         case Avoided(refusal=said):
-            return Reason(code=Code.TEMPLATE_REFUSED, cluster=cluster, other=said)
+            code = Code.TEMPLATE_REFUSED if said else Code.AVOIDED
+            return Reason(code=code, cluster=cluster, other=said)
         case NoDomain():
             return Reason(code=Code.SPREAD_UNMET, cluster=cluster, other="it lacks the label")
         case _:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fairway.core.admission import shape_in
 from fairway.core.model import Placed, Request, Workload
 from fairway.core.nodes import Packing
 
@@ -69,7 +70,7 @@ def is_tied(placed: Placed) -> bool:
 
 def needs_of(placed: Placed) -> dict[str, Request]:
     """What a pod of each set takes of its node."""
-    return {pods.name: pods.shape.needs for pods in placed.pods}
+    return {pods.name: shape_in(pods.shape, placed.cluster).needs for pods in placed.pods}
 
 
 def are_alike(placement: Placed, other: Placed) -> bool:

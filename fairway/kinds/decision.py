@@ -102,7 +102,7 @@ def _change(template: JsonObject, change: Change) -> None:
         if change.image:
             container["image"] = change.image
     if change.requests and containers:
-        _ask(containers, change.requests)
+        change_requests(containers, change.requests)
 
 
 def require(spec: JsonObject, terms: tuple[NodeTerm, ...]) -> None:
@@ -157,7 +157,7 @@ def set_environment(
     container["env"] = [*kept, *added]
 
 
-def _ask(containers: list[JsonObject], requests: Mapping[str, Quantity]) -> None:
+def change_requests(containers: list[JsonObject], requests: Mapping[str, Quantity]) -> None:
     """Changes the requests for some resources, in the containers that already request them.
 
     If several containers do, the first gets the whole amount; if none does, the first container.

@@ -7,7 +7,7 @@ counts; pod-level requests replace it, and the overhead is added.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -68,37 +68,45 @@ def pod_set_name(template: JsonObject, default: str) -> str:
 
 def pod_requests(spec: Mapping[str, Any]) -> dict[str, Quantity]:
     """The resources that a pod requests."""
-    total: Nanos = {}
-    for container in maps_at(spec, "containers"):
-        _add(total, _requests(container))
-    if spec.get("initContainers"):
-        _count_starting(total, maps_at(spec, "initContainers"))
+    total = add_up(
+        map(requests_of, maps_at(spec, "containers")),
+        [
+            (requests_of(container), container.get("restartPolicy") == "Always")
+            for container in (maps_at(spec, "initContainers") if spec.get("initContainers") else ())
+        ],
+    )
     if spec.get("resources"):
-        total.update(_of_whole_pod(child(spec, "resources"), total))
+        total.update(of_whole_pod(child(spec, "resources"), total))
     if spec.get("overhead"):
-        _add(total, _nanos(child(spec, "overhead")))
+        _add(total, nanos_of(child(spec, "overhead")))
     return {name: Quantity(total[name], family_of(name)) for name in sorted(total) if total[name]}
 
 
-def _count_starting(total: Nanos, containers: list[JsonObject]) -> None:
-    """Raises the total of the running containers to what the pod needs while it starts."""
-    starting: Nanos = {}
+def add_up(running: Iterable[Nanos], starting: Sequence[tuple[Nanos, bool]]) -> Nanos:
+    """What containers need together; of those that start the pod, whether each keeps running."""
+    total: Nanos = {}
+    for amounts in running:
+        _add(total, amounts)
+    if not starting:
+        return total
+    most: Nanos = {}
     sidecars: Nanos = {}
-    for container in containers:
+    for amounts, keeps_running in starting:
         needed = dict(sidecars)
-        _add(needed, _requests(container))
-        if container.get("restartPolicy") == "Always":
+        _add(needed, amounts)
+        if keeps_running:
             sidecars = needed
-        _raise(starting, needed)
+        _raise(most, needed)
     _add(total, sidecars)
-    _raise(total, starting)
+    _raise(total, most)
+    return total
 
 
-def _of_whole_pod(resources: JsonObject, total: Nanos) -> Nanos:
+def of_whole_pod(resources: JsonObject, total: Nanos) -> Nanos:
     """Pod-level requests; a limit counts only if no container requests the resource."""
-    limits = _nanos(child(resources, "limits"))
+    limits = nanos_of(child(resources, "limits"))
     whole = {name: nanos for name, nanos in limits.items() if name not in total}
-    whole.update(_nanos(child(resources, "requests")))
+    whole.update(nanos_of(child(resources, "requests")))
     return {
         name: nanos
         for name, nanos in whole.items()
@@ -106,15 +114,15 @@ def _of_whole_pod(resources: JsonObject, total: Nanos) -> Nanos:
     }
 
 
-def _requests(container: JsonObject) -> Nanos:
+def requests_of(container: JsonObject) -> Nanos:
     """Requests of a container; a limit without a request is the request."""
     resources = child(container, "resources")
-    needed = _nanos(child(resources, "limits"))
-    needed.update(_nanos(child(resources, "requests")))
+    needed = nanos_of(child(resources, "limits"))
+    needed.update(nanos_of(child(resources, "requests")))
     return needed
 
 
-def _nanos(quantities: JsonObject) -> Nanos:
+def nanos_of(quantities: JsonObject) -> Nanos:
     """Amounts that can be parsed; `faults` reports the rest."""
     nanos = {}
     for name, value in quantities.items():

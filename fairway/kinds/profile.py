@@ -40,7 +40,7 @@ def apply_profile(kind: Kind | None, manifest: JsonObject, profile: Profile) -> 
 
 
 def _fit_pod(spec: JsonObject, profile: Profile, *, has_scheduler: bool) -> None:
-    _rename_resources(spec, profile.resources)
+    rename_resources(spec, profile.resources)
     _rename_labels(spec, profile.node_labels)
     variables = {variable.name: variable.value for variable in profile.environment}
     for field in _CONTAINERS:
@@ -63,7 +63,8 @@ def mirror_image(image: str, mirrors: tuple[Mirror, ...]) -> str:
     return image
 
 
-def _rename_resources(spec: JsonObject, names: Mapping[str, str]) -> None:
+def rename_resources(spec: JsonObject, names: Mapping[str, str]) -> None:
+    """Renames the resources of a pod's spec in place, to what the cluster calls them."""
     places = [child(spec, "resources")]
     places += [child(entry, "resources") for field in _CONTAINERS for entry in maps_at(spec, field)]
     for resources in places:

@@ -5,6 +5,7 @@
     fleet_policies  which fleet policies apply to a workload, and what it breaks
     forms         the forms in which a workload may run, with the devices that it asks for
     devices       devices as resources: by class, and by what they count as
+    admission     what clusters with rules for a namespace make of the pods of a workload
     charges       how requests count in quota, by the rules of the fleet
     reports       chunks and differences of reports: nodes in columns, our pods on them
     seen_pods     pods that reports have seen, matched to the claims they belong to

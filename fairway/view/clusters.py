@@ -20,6 +20,7 @@ from fairway.api.pools import ElasticPool, PoolBelief, ProviderQuota
 from fairway.api.report import ClusterReport, PoolReport
 from fairway.api.taint_times import taints_of
 from fairway.core import model, nodes
+from fairway.view.admission import ClusterRules, allowances_of, lasting_rules, rules_in
 from fairway.view.devices import NO_CLASSES, Classes, with_shape
 from fairway.view.queues import request_of
 from fairway.view.reports import (
@@ -47,6 +48,7 @@ class Reading:
     doubts: tuple[tuple[str, bool, bool], ...]  # pools that may be out of stock; see `doubts`
     source: tuple[object, ...]  # what else its nodes were made from
     is_heard: bool  # whether its reports are current, and it is ours to change
+    rules: Mapping[str, ClusterRules]  # for pods, by namespace
 
 
 def read(
@@ -91,6 +93,7 @@ def read(
         doubts=doubts(cluster, now),
         source=source,
         is_heard=spec.mode == "Manage" and cluster.status.phase not in ("Lost", "Unready"),
+        rules=lasting_rules(rules_in(cluster, reports), spec.profile),
     )
 
 
@@ -150,6 +153,7 @@ def _cluster(
         levels=tuple((level.name, level.node_label) for level in spec.topology),
         pools=_pools(cluster, reports, now, classes),
         price_factor_nanos=spec.price_factor.nanos,
+        allowances=allowances_of(rules_in(cluster, reports)),
     )
 
 

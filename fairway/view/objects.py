@@ -30,6 +30,7 @@ from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kinds.volumes import BOUND_IN, CLAIM
 from fairway.view import clusters, policies, queues, workloads
+from fairway.view.admission import Rules, by_namespace
 from fairway.view.devices import classes_of
 from fairway.view.fleet_policies import Governing, governing_of
 from fairway.view.seen_pods import as_running, bind, join_strays, unclaimed_pods, work_of
@@ -248,8 +249,10 @@ class Objects:
         """The chunks of a cluster's report."""
         return [report for report in self.reports.values() if report.spec.cluster == cluster]
 
-    def defaults(self, fleet_policies: tuple[Governing, ...] = ()) -> Defaults:
-        """The sources of defaults; policies need the clusters, so the caller resolves them."""
+    def defaults(
+        self, fleet_policies: tuple[Governing, ...] = (), rules: Rules | None = None
+    ) -> Defaults:
+        """The sources of defaults; policies and rules need the clusters: the caller reads them."""
         return Defaults(
             fleet=self.fleet.spec if self.fleet is not None else FleetSpec(),
             queues=self.queues,
@@ -261,21 +264,19 @@ class Objects:
             namespaces=self.namespaces,
             fleet_policies=fleet_policies,
             claims=self.claims,
+            rules=rules or {},
         )
 
     def facts(self, now: float, assumed: Mapping[str, model.Workload] | None = None) -> Facts:
         """All that a decision at `now` depends on; `assumed` workloads replace the stored ones."""
         selectable = {name: facts_of(cluster) for name, cluster in self.clusters.items()}
-        defaults = self.defaults(governing_of(self.fleet_policies, selectable))
+        classes = classes_of(self.defaults().fleet)
         readings = {
-            name: clusters.read(
-                self.clusters[name],
-                self.reports_of(name),
-                now,
-                classes=classes_of(defaults.fleet),
-            )
+            name: clusters.read(self.clusters[name], self.reports_of(name), now, classes=classes)
             for name in sorted(self.clusters)
         }
+        rules = by_namespace({name: reading.rules for name, reading in readings.items()})
+        defaults = self.defaults(governing_of(self.fleet_policies, selectable), rules)
         result = {
             key: workloads.workload_of(workload, defaults)
             for key, workload in self.workloads.items()

@@ -22,6 +22,7 @@ from fairway.core.plan import Plan
 from fairway.core.snapshot import Change, Facts, Snapshot, is_same_quota
 from fairway.core.transitions import apply_plan
 from fairway.view import clusters, policies, queues, workloads
+from fairway.view.admission import RuleBook
 from fairway.view.devices import classes_of
 from fairway.view.fleet_policies import Governing, governing_of
 from fairway.view.objects import Given, Objects, Touched, settings_of
@@ -99,6 +100,7 @@ class View:
         self._policies: dict[str, model.Policy] = {}
         self._flavors: dict[str, model.Flavor] = {}
         self._fleet_policies: tuple[Governing, ...] = ()
+        self._rules = RuleBook()
         self._settings = settings_of(None)
         # Workloads with placements in a cluster, and the pods there without a claim, by work.
         self._holders: dict[str, dict[str, str]] = {}
@@ -331,6 +333,7 @@ class View:
             if (before and before.cluster) is not (after and after.cluster):
                 self._changed.clusters.add(name)
                 self._facts = None
+            self._sources.namespaces |= self._rules.take(name, after.rules if after else {})
             if self._selectable.get(name) != selectable:
                 # Selectors depend on labels and claims of clusters.
                 self._are_queues_stale = self._are_policies_stale = True
@@ -380,7 +383,7 @@ class View:
     def _refresh_workloads(self) -> None:
         objects = self._objects
         self._refresh_fleet_policies()
-        defaults = objects.defaults(self._fleet_policies)
+        defaults = objects.defaults(self._fleet_policies, self._rules.rules)
         sources, self._sources = self._sources, _Sources()
         self._stale_workloads.update(sources.of(objects.workloads, defaults))
         stale, self._stale_workloads = self._stale_workloads, set()

@@ -22,6 +22,7 @@ from fairway.kinds.disruption import budget_of
 from fairway.kinds.native import DEFAULT_QUEUE, derived_pod_sets
 from fairway.kinds.registry import Kinds, built_in
 from fairway.kinds.volumes import pinned_to
+from fairway.view.admission import Rules, admitted_forms, refusing_clusters
 from fairway.view.charges import counts_as
 from fairway.view.devices import classes_of, completed, counted_devices, taken_beside
 from fairway.view.fleet_policies import Governing, broken_rules, capped, limited, that_apply
@@ -44,6 +45,7 @@ class Defaults:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # labels by name
     fleet_policies: tuple[Governing, ...] = ()
     claims: Mapping[str, Claims] = field(default_factory=dict)  # of devices, by namespace
+    rules: Rules = field(default_factory=dict)  # of clusters for namespaces
 
 
 def key_of(workload: Workload) -> str:
@@ -112,6 +114,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         fleet_policies=tuple(item.policy for item in governing),
         violations=tuple(broken_rules(governing, spec, priority)),
         uncounted=forms.uncounted,
+        not_admitted=refusing_clusters(forms.forms) if namespace in defaults.rules else (),
         preemptible=spec.preemptible,
         is_held=spec.hold != "None" or is_unwanted(workload),
         not_before=_seconds(status.requeue.not_before) if status.requeue else 0.0,
@@ -128,11 +131,11 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         was_preempted=any(attempt.preempted_by for attempt in status.history[-1:]),
         checkpoint_seconds=spec.checkpoint.interval_seconds if spec.checkpoint else None,
         saves_when_asked=bool(spec.checkpoint and spec.checkpoint.signal),
-        held=_hold(status.claim, workload, forms.given, defaults)
+        held=_hold(status.claim, workload, forms, defaults)
         if status.claim and not is_over(workload)
         else None,
         releasing=tuple(
-            _leaving_part(placement, status, forms.given, defaults.fleet)
+            _leaving_part(placement, status, forms, defaults.fleet)
             for placement in status.releasing
         ),
         rebalance_at=_seconds(spec.rebalance_at),
@@ -152,7 +155,25 @@ def _forms(workload: Workload, defaults: Defaults) -> Forms:
     pod_sets = pod_sets_of(workload, defaults.kinds)
     claims = defaults.claims.get(workload.metadata.namespace, {})
     counted = counted_devices(workload, pod_sets, claims, defaults.kinds)
-    return forms_of(workload, pod_sets, defaults.fleet, counted)
+    forms = forms_of(workload, pod_sets, defaults.fleet, counted)
+    rules = defaults.rules.get(workload.metadata.namespace)
+    if not rules:
+        return forms
+    admitted = admitted_forms(workload, forms.forms, rules, defaults.kinds)
+    return replace(forms, forms=admitted)
+
+
+def _as_admitted(placed: model.Placed, forms: Forms, name: str) -> model.Placed:
+    """A placement whose pods are admitted as those of the form that it was made of."""
+    form = next((form for form in forms.forms if form.name == name), forms.forms[0])
+    admitted = {pods.name: pods.shape.admitted for pods in form.pod_sets if pods.shape.admitted}
+    if not admitted:
+        return placed
+    pods = (
+        replace(item, shape=replace(item.shape, admitted=admitted.get(item.name, ())))
+        for item in placed.pods
+    )
+    return replace(placed, pods=tuple(pods))
 
 
 def _inherited(field: str, queue: str, defaults: Defaults) -> int | None:
@@ -320,9 +341,7 @@ def _victim(mention: WorkloadMention, keys: Mapping[str, str]) -> str:
     return keys.get(mention.uid, mention.uid)
 
 
-def _hold(
-    claim: Claim, workload: Workload, given: Mapping[str, PodSet], defaults: Defaults
-) -> model.Held:
+def _hold(claim: Claim, workload: Workload, forms: Forms, defaults: Defaults) -> model.Held:
     victims = tuple(
         (_victim(victim.workload, defaults.keys), victim.attempt)
         for victim in claim.waits_for
@@ -333,7 +352,7 @@ def _hold(
         attempt=claim.attempt,
         queue=claim.queue or workload.spec.queue,
         placed=tuple(
-            _held_part(placement, claim, given, defaults.fleet) for placement in claim.placements
+            _held_part(placement, claim, forms, defaults.fleet) for placement in claim.placements
         ),
         form=claim.alternative,
         rung=claim.rung,
@@ -344,23 +363,25 @@ def _hold(
     )
 
 
-def _held_part(
-    placement: Placement, claim: Claim, given: Mapping[str, PodSet], fleet: FleetSpec
-) -> model.Placed:
+def _held_part(placement: Placement, claim: Claim, forms: Forms, fleet: FleetSpec) -> model.Placed:
     """A placement that stays keeps its attempt, though the claim's attempt has increased."""
     own = placement.attempt if placement.attempt != claim.attempt else 0
-    return replace(_place(placement, given, fleet), attempt=own)
+    placed = _place(placement, forms.given, fleet)
+    return replace(_as_admitted(placed, forms, claim.alternative), attempt=own)
 
 
 def _leaving_part(
-    placement: Placement, status: WorkloadStatus, given: Mapping[str, PodSet], fleet: FleetSpec
+    placement: Placement, status: WorkloadStatus, forms: Forms, fleet: FleetSpec
 ) -> model.Placed:
     """A placement that is released; if its own replacement is alike, only that is charged."""
     claim, stays = status.claim, placement not in status.stopping
-    result = replace(_place(placement, given, fleet), attempt=placement.attempt, stays=stays)
+    placed = _as_admitted(
+        _place(placement, forms.given, fleet), forms, claim.alternative if claim else ""
+    )
+    result = replace(placed, attempt=placement.attempt, stays=stays)
     for other in claim.placements if claim and placement.gives_way_to else ():
         if other.cluster == placement.gives_way_to:
-            is_charged = not are_alike(result, _place(other, given, fleet))
+            is_charged = not are_alike(result, _place(other, forms.given, fleet))
             return replace(result, is_charged=is_charged)
     return result
 

@@ -69,6 +69,12 @@ REPORT = {"cluster": "c", "agentEpoch": 1, "sequence": 1, "seenAt": "2026-01-01T
 WORK = {"cluster": "c", "workload": {"namespace": "n", "name": "w"}, "attempt": 1, "term": 1}
 
 
+def scoped(scope: JsonObject) -> JsonObject:
+    """A simulated cluster with a quota of a namespace."""
+    quotas = [{"name": "q", "hard": {"pods": 1}, "scopes": [scope]}]
+    return made("Cluster", {"simulated": {"namespaces": [{"name": "team", "quotas": quotas}]}})
+
+
 def scaled(*metrics: JsonObject, **spec: object) -> JsonObject:
     """An autoscaler of a workload."""
     target = {"kind": "Workload", "name": "w"}
@@ -114,6 +120,13 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
         made("FleetPolicy", {"kinds": ["batch/v1/Job"]}), "spec.kinds[0]"),
     "a longest run of no time": (
         made("FleetPolicy", {"runSecondsMax": 0}), "spec.runSecondsMax: Invalid value: 0"),
+    "a scope of a quota that is compared though it only exists": (
+        scoped({"name": "BestEffort", "operator": "DoesNotExist"}),
+        "scopes[0].operator: Invalid value"),
+    "a scope of a quota without the classes that it needs": (
+        scoped({"name": "PriorityClass", "operator": "In"}), "In and NotIn need values"),
+    "a scope of a quota with classes that it does not compare": (
+        scoped({"name": "PriorityClass", "values": ["high"]}), "In and NotIn need values"),
     "a simulated pool of minus one nodes": (
         made("Cluster", {"simulated": {"nodePools": [{"name": "a", "count": -1, "shape": {}}]}}),
         "spec.simulated.nodePools[0].count: Invalid value: -1"),

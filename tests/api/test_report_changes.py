@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from fairway.api import codec
 from fairway.api.amounts import Quantity
 from fairway.api.meta import ObjectMeta, Taint
+from fairway.api.namespaces import NamespaceQuota, NamespaceRules
 from fairway.api.report import (
     AmountColumn,
     ClusterReport,
@@ -28,6 +29,7 @@ from fairway.api.report import (
 from fairway.api.report_changes import apply_changes, difference, fits, in_order
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+QUOTAS = tuple(NamespaceQuota(name="q", hard={"pods": Quantity.of(hard)}) for hard in (1, 2))
 SPOT = TaintSet(taints=(Taint(key="spot", value="yes", effect="NoSchedule"),))
 
 
@@ -108,6 +110,10 @@ def reports(draw: st.DrawFn, sequence: int) -> ClusterReport:
                 for state in states
             ),
             pools=tuple(PoolReport(name=pool, nodes=draw(st.integers(0, 2))) for pool in pools),
+            namespaces=tuple(
+                NamespaceRules(name=name, quotas=(draw(st.sampled_from(QUOTAS)),))
+                for name in draw(st.lists(st.sampled_from("mn"), unique=True))
+            ),
         ),
     )
 
@@ -117,8 +123,12 @@ def reports(draw: st.DrawFn, sequence: int) -> ClusterReport:
 def test_a_whole_report_and_the_difference_make_the_later_whole_one(old, new) -> None:
     changes = difference(old, new)
     if changes is None:
-        pools = {pool.name for pool in old.spec.pools}, {pool.name for pool in new.spec.pools}
-        assert pools[0] - pools[1], "only a pool that is gone can't be told"
+        had, has = (
+            {("pool", item.name) for item in report.spec.pools}
+            | {("namespace", item.name) for item in report.spec.namespaces}
+            for report in (old, new)
+        )
+        assert had - has, "only pools and rules of namespaces that are gone can't be told"
         return
     assert apply_changes(old, changes) == in_order(new)
     # On the wire it is the same.

@@ -342,8 +342,20 @@ class Story:
                 "chunks": 1 if chunk == 0 and dice.random() < 0.1 else 2,
                 "works": works,
                 "nodes": nodes,
+                "namespaces": self.some_rules() if chunk == 0 else [],
             },
         }
+
+    def some_rules(self) -> list[Plain]:
+        """Mostly none; else a quota of the namespace of all workloads, or defaults for its pods."""
+        dice = self.dice
+        if dice.random() < 0.7:
+            return []
+        others = {f"requests.{GPU}": dice.choice([0, 1])}
+        quota = {"name": "gpus", "hard": {f"requests.{GPU}": dice.choice([2, 4])}, "others": others}
+        limit = {"name": "cpus", "defaultRequest": {"cpu": dice.choice(["1", "2"])}}
+        rules = dice.choice([{"quotas": [quota]}, {"limits": [limit]}])
+        return [{"name": "team", **rules}]
 
     def some_nodes(self, chunk: int) -> Plain:
         dice = self.dice

@@ -38,6 +38,7 @@ def charges(snapshot: Snapshot) -> dict[str, object]:
             for name, room in ledger.rooms.items()
         },
         "pools": dict(sorted(ledger._pools.items())),
+        "spent": {name: room.spent for name, room in ledger.rooms.items()},
         "rooms": {name: room.cluster is snapshot.facts.clusters[name]
                   for name, room in ledger.rooms.items()},
         "lines": snapshot.lines,

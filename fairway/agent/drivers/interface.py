@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from fairway.api.meta import JsonObject, Taint
+from fairway.api.namespaces import NamespaceRules
 from fairway.api.pools import ElasticPool, ProviderQuota
 from fairway.api.work import Manifest, Stop, Work
 from fairway.metrics.interface import PodUsage
@@ -107,6 +108,7 @@ class Observation:
     nodes: tuple[NodeSeen, ...] = ()
     works: Mapping[str, WorkSeen] = field(default_factory=dict)
     pools: tuple[PoolSeen, ...] = ()
+    namespaces: tuple[NamespaceRules, ...] = ()  # that have quotas or limits, by name
     offered: tuple[ElasticPool, ...] = ()  # pools that the driver found, beside those listed
     quotas: tuple[ProviderQuota, ...] = ()  # that the found pools count against
     kinds: tuple[str, ...] = ()  # served, as group/version/Kind; none means all

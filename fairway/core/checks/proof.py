@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fairway.core.admission import taken_by
 from fairway.core.model import Flavor, Form, Placed, PlacedPods, Topology, Workload
 from fairway.core.nodes import Mask, Room
 from fairway.core.packing import pack
@@ -99,6 +100,7 @@ class Proof:
                 wants.append(want)
                 set_of[want.name] = pods.name
         domain = "" if any(pods.domains for pods in placed.pods) else workload.domain
+        wants = [pack.as_admitted(want, placed.cluster) for want in wants]
         packed = pack.pack(grown, wants, domain)
         if isinstance(packed, pack.Shortage):
             short = ", ".join(f"{short.missing} of {set_of[short.name]}" for short in packed.short)
@@ -110,6 +112,7 @@ class Proof:
         }
         requests = {want.name: want.shape.needs for want in wants}
         self._snapshot.ledger.take(placed.cluster, existing, requests)
+        self._snapshot.ledger.spend(placed.cluster, taken_by(placed).get(placed.cluster, {}))
         return result
 
     # Totals.

@@ -1,9 +1,9 @@
 """Which clusters a workload may use, in which groups, and why not the others.
 
 The policy selects and groups clusters, the queue and fleet policies fence them, the workload may be
-pinned or avoid some, and a cluster may be closed, tainted or lack a kind. Each refusal is a value
-of a closed set. The first that holds is reported, lasting ones before temporary ones, so that users
-first read what they would have to change.
+pinned or avoid some, and a cluster may be closed, tainted, lack a kind, or not admit such pods in
+the workload's namespace. Each refusal is a value of a closed set. The first that holds is reported,
+lasting ones before temporary ones, so that users first read what they would have to change.
 
 This module does not check for room, only whether pods of the workload are allowed. A result that
 depends on time says when it next changes, so that the scheduler can sleep until then.
@@ -71,6 +71,13 @@ class KindNotServed:
 
 
 @dataclass(frozen=True, slots=True)
+class NotAdmitted:
+    """The rules of the cluster for the workload's namespace refuse its pods."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tainted:
     """The cluster has a taint that is not tolerated, or no longer tolerated."""
 
@@ -99,6 +106,7 @@ Refusal = (
     | Pinned
     | NoDomain
     | KindNotServed
+    | NotAdmitted
     | Tainted
     | Closed
     | Avoided
@@ -157,6 +165,7 @@ def likeness(workload: Workload | None, policy: Policy, queue: Queue | None) -> 
         workload.pinned_to,
         workload.avoids,
         workload.refusals,
+        workload.not_admitted,
     )
 
 
@@ -304,9 +313,17 @@ def _lasting(
     for rule in policy.spread:
         if not rule.is_preferred and domain(cluster, rule) is None:
             return NoDomain(rule.label or rule.by)
-    for kind in workload.kinds if workload is not None else ():
+    return None if workload is None else _of_template(cluster, workload)
+
+
+def _of_template(cluster: Cluster, workload: Workload) -> Refusal | None:
+    """A refusal for what is in the template: its kinds and its pods."""
+    for kind in workload.kinds:
         if not cluster.serves(kind):
             return KindNotServed(kind)
+    for name, why in workload.not_admitted:
+        if name == cluster.name:
+            return NotAdmitted(why)
     return None
 
 

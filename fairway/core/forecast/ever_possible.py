@@ -19,6 +19,7 @@ import numpy as np
 
 from fairway.api.meta import Rung, Taint
 from fairway.api.reasons import Code, Reason
+from fairway.core.allowances import ADMITTED, Allowance
 from fairway.core.model import Workload
 from fairway.core.modes.gang_split import across_groups, can_split, is_ever_split, within_groups
 from fairway.core.modes.ladder import steps_of
@@ -27,7 +28,7 @@ from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.provisioning.pools import Provisioned, find_pool
-from fairway.core.reasons import no_flavor, quota_reason, refusal_reason
+from fairway.core.reasons import no_flavor, not_allowed, quota_reason, refusal_reason
 from fairway.core.snapshot import Facts, Snapshot
 
 _NODES_ENOUGH = 1_000_000  # of a pool
@@ -102,6 +103,11 @@ def _open(cluster: Cluster) -> Cluster:
             replace(pool, left=_NODES_ENOUGH, is_doubtful=False, awaits_stock=False)
             for pool in cluster.pools
         ),
+        # Others may leave a namespace; its quotas are rules of the cluster, like its fences.
+        allowances={
+            key: Allowance(hard=allowance.hard, left=allowance.hard)
+            for key, allowance in cluster.allowances.items()
+        },
     )
 
 
@@ -134,9 +140,17 @@ def _reach(planning: PlanningRound, workload: Workload) -> dict[str, set[Rung]]:
 
 
 def _fits(
-    planning: PlanningRound, request: PlacementRequest, cluster: str, *, may_buy: bool
+    planning: PlanningRound,
+    request: PlacementRequest,
+    cluster: str,
+    *,
+    may_buy: bool,
+    by_nodes: bool = False,
 ) -> bool:
+    """Whether a cluster has room; `by_nodes`: whatever its rules for the namespace say."""
     wants = planning.wants(cluster, request)
+    if by_nodes:
+        wants = [replace(want, admission=ADMITTED) for want in wants]
     room = planning.ledger.rooms[cluster]
     if isinstance(pack.pack(room, wants, request.workload.domain), pack.Packed):
         return True
@@ -147,10 +161,15 @@ def _excluded(planning: PlanningRound, request: PlacementRequest) -> Iterator[Re
     """Why it may not use the clusters where it would fit: a policy, a fence, a group, a volume."""
     candidates = planning.candidates(request.workload)
     for cluster, refusal in candidates.refused:
-        if _fits(planning, request, cluster, may_buy=True):
+        if _fits(planning, request, cluster, may_buy=True, by_nodes=True):
             yield refusal_reason(cluster, refusal)
     reach = _reach(planning, request.workload)
     for cluster in candidates.allowed:
+        reason = not_allowed(planning, request, "", cluster)
+        if reason is not None:
+            if _fits(planning, request, cluster, may_buy=True, by_nodes=True):
+                yield reason
+            continue
         if "Provision" in reach.get(cluster, ()):
             continue  # it has no room in any way
         if _fits(planning, request, cluster, may_buy=True):

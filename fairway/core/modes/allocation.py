@@ -6,6 +6,7 @@ The modes share these functions. `evict` and `provision` also add their steps to
 from __future__ import annotations
 
 from fairway.api.reasons import Reason
+from fairway.core.admission import taken_by
 from fairway.core.handover import queue_of
 from fairway.core.model import Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.outcome import Outcome
@@ -16,6 +17,7 @@ from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims
 from fairway.core.provisioning.pools import Provisioned
 from fairway.core.reservations.future_room import Started
+from fairway.core.seats import needs_of
 
 
 def placed_of(
@@ -48,10 +50,13 @@ def charge(
     if packed is None:
         planning.take(workload, usage)
     else:
-        needs = {pods.name: pods.shape.needs for pods in placed.pods}
-        planning.take(workload, usage, placed.cluster, packed.packing, needs)
+        needs = needs_of(placed)
+        allowance = taken_by(placed).get(placed.cluster)
+        planning.take(workload, usage, placed.cluster, packed.packing, needs, allowance)
         planning.hold(placed.cluster)
-        started = Started(workload=workload, packing=packed.packing, requests=needs)
+        started = Started(
+            workload=workload, packing=packed.packing, requests=needs, allowance=allowance or {}
+        )
         planning.reservations.note_started(placed.cluster, started)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fairway.api.meta import Rung
+from fairway.core.admission import taken_by
 from fairway.core.clusters.candidates import Candidates, group_of
 from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
@@ -21,6 +22,7 @@ from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
+from fairway.core.seats import needs_of
 
 ONE = 1_000_000_000  # speed at which a replica counts as one
 _UNWELCOME = 1_000_000  # more than all scores together: a cluster that is a last choice
@@ -209,10 +211,10 @@ class Service:
         whole, on_existing = packed
         each = option.full_usage(self.form)
         usage = {pair: amount * count for pair, amount in each.items()}
-        needs = {pod_set.name: pod_set.shape.needs for pod_set in self.form.pod_sets}
-        self.planning.take(self.workload, usage, cluster, on_existing.packing, needs)
-        earlier = {pod.name: pod for pod in self.pods.get(cluster, ())}
         placed = placed_of(self.request(option, count), cluster, "", whole)
+        needs, allowance = needs_of(placed), taken_by(placed).get(cluster)
+        self.planning.take(self.workload, usage, cluster, on_existing.packing, needs, allowance)
+        earlier = {pod.name: pod for pod in self.pods.get(cluster, ())}
         self.pods[cluster] = tuple(together(earlier.get(pod.name), pod) for pod in placed.pods)
         if cluster not in self.counts:
             self.planning.hold(cluster)

@@ -7,7 +7,8 @@ exactly (see `search`). A packing is its own proof; a shortage says how many pod
 placed at most.
 
 Obvious misfits are refused by the total and the largest free amount of each resource, which the
-room keeps up to date.
+room keeps up to date; and by what the cluster allows in the namespace of the pods (`admission`),
+which is no matter of nodes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fairway.core.admission import admission_in, asked_by, beyond, left_of, shape_in
+from fairway.core.allowances import ADMITTED, Beyond
 from fairway.core.model import Shape
 from fairway.core.nodes import UNLIMITED, Amounts, Mask, Room
 from fairway.core.packing.search import search
@@ -40,10 +43,13 @@ __all__ = [
     "Short",
     "Shortage",
     "Want",
+    "as_admitted",
     "copies",
     "count",
+    "not_admitted",
     "pack",
     "pack_most",
+    "short_allowances",
     "slots",
 ]
 
@@ -78,6 +84,16 @@ class Shortage:
 
     short: tuple[Short, ...]
     domain: str = ""  # the nearest domain, where one must hold the whole workload
+    beyond: Beyond | None = None  # the allowance that is too small, whatever nodes have free
+    refusal: str = ""  # why the cluster refuses such pods
+
+
+def as_admitted(want: Want, cluster: str) -> Want:
+    """The pods of a set as a cluster admits them."""
+    admission = admission_in(want.shape, cluster)
+    if admission is ADMITTED:
+        return want
+    return replace(want, shape=shape_in(want.shape, cluster), admission=admission)
 
 
 def slots(room: Room, shape: Shape, mask: Mask | None = None) -> Amounts:
@@ -145,6 +161,7 @@ def pack_most(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | S
 
 def copies(room: Room, wants: Sequence[Want], most: int = UNLIMITED) -> int:
     """How many copies of all sets can be packed together, up to `most`."""
+    most = _allowed(room, wants, most)
     for want in wants:
         if want.count > 0 and most > 0:
             most = min(most, count(room, want.shape, want.mask) // want.count)
@@ -167,7 +184,10 @@ def _times(want: Want, copies: int) -> Want:
 
 
 def _plainly_short(room: Room, wants: Sequence[Want]) -> Shortage | None:
-    """A shortage by the total and the largest free amount, without looking at nodes."""
+    """A shortage by rules, or by the total and the largest free amount, without a look at nodes."""
+    refused = not_admitted(room, wants)
+    if refused is not None:
+        return refused
     needed: dict[str, int] = {}
     for want in wants:
         if want.count <= 0:
@@ -181,6 +201,41 @@ def _plainly_short(room: Room, wants: Sequence[Want]) -> Shortage | None:
                 left = total - (before - amount * want.count)
                 return _bound(want, max(0, left) // amount)
     return None
+
+
+def not_admitted(room: Room, wants: Sequence[Want]) -> Shortage | None:
+    """A shortage because the cluster refuses some pods, or allows too few in their namespace."""
+    if all(want.admission is ADMITTED for want in wants):
+        return None
+    for want in wants:
+        if want.count > 0 and want.admission.refusal:
+            return replace(_bound(want, 0), refusal=want.admission.refusal)
+    short = short_allowances(room, wants)
+    if not short:
+        return None
+    takers = [want for want in wants if dict(want.admission.takes).get(short[0].key)]
+    worst = max(takers, key=lambda want: (want.count, want.name))
+    each = dict(worst.admission.takes)[short[0].key]
+    missing = -(-(short[0].asked - max(0, short[0].left)) // each)
+    return replace(_bound(worst, max(0, worst.count - missing)), beyond=short[0])
+
+
+def short_allowances(room: Room, wants: Sequence[Want]) -> list[Beyond]:
+    """The allowances that are too small for all sets together."""
+    return beyond(room, asked_by((want.admission, want.count) for want in wants))
+
+
+def _allowed(room: Room, wants: Sequence[Want], most: int) -> int:
+    """How many copies of all sets the allowances of the cluster hold, up to `most`."""
+    if all(want.admission is ADMITTED for want in wants):
+        return most
+    if any(want.count > 0 and want.admission.refusal for want in wants):
+        return 0
+    for key, amount in asked_by((want.admission, want.count) for want in wants).items():
+        left = left_of(room, key)
+        if left is not None:
+            most = min(most, max(0, left) // amount)
+    return most
 
 
 def _bound(want: Want, placeable: int) -> Shortage:

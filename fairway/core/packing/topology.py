@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairway.core.allowances import ADMITTED, Admission
 from fairway.core.model import Shape, Topology
 from fairway.core.nodes import Amounts, Cluster, Codes, Mask, Room
 from fairway.core.packing.space import Space
@@ -312,6 +313,7 @@ class Want:
     mask: Mask | None = None
     topology: Topology = NO_TOPOLOGY
     least: int | None = None  # for `pack_most`; None: all of them
+    admission: Admission = ADMITTED  # by the rules of the cluster for its namespace
 
 
 def place_one(space: Space, want: Want) -> Spot | int:

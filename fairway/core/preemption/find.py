@@ -24,7 +24,7 @@ from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.preemption.freed_bounds import stands_on_any
 from fairway.core.preemption.harm import Harm
-from fairway.core.preemption.holders import Holder, holders_of, take_away
+from fairway.core.preemption.holders import Holder, allowance_of, holders_of, take_away
 from fairway.core.preemption.rules import PreemptionCase
 from fairway.core.preemption.victim_search import NOBODY, Found, Nodes, Search
 from fairway.core.quota.flavors import Assignment
@@ -180,11 +180,13 @@ class _Hunt:
         planning, cluster = self.planning, self.cluster
         holders, room = holders_of(planning), planning.ledger.rooms[cluster]
         feet = {holder.key: holders.foot(holder, cluster) for holder in suspects}
+        short = {item.key for item in pack.short_allowances(room, wants)}
         candidates = [
             holder
             for holder in suspects
             if any(pair in holder.usage for pair in missing)
             or stands_on_any(wants, room, feet[holder.key])
+            or (short and not short.isdisjoint(allowance_of(holder.workload, cluster)))
         ]
         domain = self.request.workload.domain
         nodes = Nodes(cluster=cluster, wants=wants, domain=domain, feet=feet)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fairway.api.amounts import is_accelerator
+from fairway.core.admission import taken_by
+from fairway.core.allowances import AllowanceKey
 from fairway.core.handover import queue_of
 from fairway.core.model import FlavorResource, Request, Workload, usage_of
 from fairway.core.nodes import Amounts, Packing
@@ -147,10 +149,17 @@ def take_away(snapshot: Snapshot, ledger: Ledger, workload: Workload) -> None:
 
 
 def free_nodes(snapshot: Snapshot, ledger: Ledger, workload: Workload, cluster: str) -> None:
-    """Releases the nodes of a holder in one cluster."""
+    """Releases the nodes of a holder in one cluster, and its part of allowances there."""
+    ledger.spend(cluster, allowance_of(workload, cluster), -1)
     packing = snapshot.packings.get((workload.key, cluster))
     if packing:
         ledger.give_back(cluster, packing, _requests(workload, cluster))
+
+
+def allowance_of(workload: Workload, cluster: str) -> dict[AllowanceKey, int]:
+    """What a holder takes of the allowances of a cluster."""
+    held = workload.held.placed if workload.held else ()
+    return taken_by(*(placed for placed in held if placed.cluster == cluster)).get(cluster, {})
 
 
 def lost_seconds(workload: Workload, now: float) -> float:

@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
+from fairway.core.packing.pack import short_allowances
 from fairway.core.preemption.freed_bounds import Ground
 from fairway.core.preemption.harm import GUILTIEST, Bounds, Harm, Rank, above, guilt_of
-from fairway.core.preemption.holders import Foot, Holder, free_nodes
+from fairway.core.preemption.holders import Foot, Holder, allowance_of, free_nodes
 from fairway.core.preemption.rules import PreemptionCase
 
 if TYPE_CHECKING:
@@ -108,6 +109,18 @@ class Search:
         self._gives = [
             [candidate.usage.get(pair, 0) for pair in missing] for candidate in self._candidates
         ]
+        self._add_allowances()
+
+    def _add_allowances(self) -> None:
+        """Counts allowances that are short like missing quota."""
+        nodes = self._nodes
+        if nodes is None:
+            return
+        short = short_allowances(self._planning.ledger.rooms[nodes.cluster], nodes.wants)
+        self._missing.extend(item.asked - item.left for item in short)
+        for gives, candidate in zip(self._gives, self._candidates, strict=True):
+            given = allowance_of(candidate.workload, nodes.cluster) if short else {}
+            gives.extend(given.get(item.key, 0) for item in short)
 
     def _ranks(self, candidates: Sequence[Holder]) -> list[Rank]:
         case, queues = self._case, frozenset(candidate.queue for candidate in candidates)

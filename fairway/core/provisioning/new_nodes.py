@@ -109,7 +109,12 @@ def grown_room(room: Room, pool: Pool, count: int) -> Room:
         labels=labels,
         devices=cluster.nodes.devices,
     )
-    grown = Room(Cluster(name=cluster.name, nodes=nodes, levels=cluster.levels))
+    grown = Room(
+        Cluster(
+            name=cluster.name, nodes=nodes, levels=cluster.levels, allowances=cluster.allowances
+        )
+    )
+    grown.spent = room.spent
     for resource in resources:
         grown.free[resource] = _longer(room.free.get(resource), cluster, amounts, resource, count)
     for resource, devices in room.devices.items():

@@ -18,7 +18,7 @@ from fairway.core.packing import pack
 from fairway.core.packing.eligibility import pool_takes
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.provisioning.new_nodes import pack_with_new_nodes
-from fairway.core.reasons import no_pool
+from fairway.core.reasons import no_pool, shortage_reason
 
 if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound
@@ -63,6 +63,9 @@ def find_pool(
     rivals = planning.snapshot.eligibility.rivals
     room = planning.ledger.rooms[cluster]
     wants = planning.wants(cluster, request)
+    refused = pack.not_admitted(room, wants)
+    if refused is not None:  # new nodes would not help
+        return NoNodes(shortage_reason(cluster, "", "Provision", option, refused))
     refusal, has_passed_over = no_pool(cluster), False
     for pool in sorted(place.pools, key=_price):
         takes = [

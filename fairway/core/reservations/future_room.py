@@ -8,12 +8,14 @@ Fractions of devices are assumed to be given back as whole devices.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from fairway.core.admission import taken_by
+from fairway.core.allowances import AllowanceKey
 from fairway.core.model import Request, Workload
 from fairway.core.nodes import Amounts, Packing, Room
 from fairway.core.packing import pack
@@ -31,6 +33,7 @@ class Started:
     workload: Workload
     packing: Packing
     requests: Mapping[str, Request]
+    allowance: Mapping[AllowanceKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +52,12 @@ class Future:
         self._room = planning.ledger.rooms[cluster]
         self._now = planning.now
         given: dict[str, list[tuple[float, int, int]]] = {}
-        for end, packing, requests in _endings(planning, cluster, started):
+        self._allowances: list[tuple[float, Mapping[AllowanceKey, int]]] = []
+        for end, packing, requests, allowance in _endings(planning, cluster, started):
             if end == NEVER:
                 continue
+            if allowance:
+                self._allowances.append((end, allowance))
             for name, counts in packing.items():
                 for resource, amount in requests[name]:
                     into = given.setdefault(resource, [])
@@ -88,6 +94,10 @@ class Future:
             if some and free is not None:
                 room.free[resource] = free.copy()
                 np.add.at(room.free[resource], column.positions[:some], column.amounts[:some])
+        room.spent = dict(self._room.spent)
+        for end, allowance in self._allowances:
+            for key, amount in allowance.items() if end <= moment else ():
+                room.spent[key] = room.spent.get(key, 0) - amount
         return room
 
 
@@ -100,11 +110,12 @@ def _column(rows: list[tuple[float, int, int]]) -> _Column:
     )
 
 
-def _endings(
-    planning: PlanningRound, cluster: str, started: Sequence[Started]
-) -> list[tuple[float, Packing, Mapping[str, Request]]]:
+_Ending = tuple[float, Packing, Mapping[str, Request], Mapping[AllowanceKey, int]]
+
+
+def _endings(planning: PlanningRound, cluster: str, started: Sequence[Started]) -> list[_Ending]:
     """The workloads that hold nodes of a cluster, with their expected ends."""
-    endings: list[tuple[float, Packing, Mapping[str, Request]]] = []
+    endings: list[_Ending] = []
     snapshot = planning.snapshot
     for key in snapshot.holders.get(cluster, ()):
         packing = snapshot.packings.get((key, cluster))
@@ -113,13 +124,14 @@ def _endings(
         workload = snapshot.facts.workloads[key]
         held = workload.held.placed if workload.held is not None else ()
         requests: dict[str, Request] = {}
-        for placed in (*workload.releasing, *held):
-            if placed.cluster == cluster:
-                requests.update(needs_of(placed))
+        here = [placed for placed in (*workload.releasing, *held) if placed.cluster == cluster]
+        for placed in here:
+            requests.update(needs_of(placed))
         # A workload that is only being released counts as gone.
         end = end_of(workload, planning.now) if held else planning.now
-        endings.append((end, packing, requests))
+        endings.append((end, packing, requests, taken_by(*here).get(cluster, {})))
     endings.extend(
-        (end_of(other.workload, planning.now), other.packing, other.requests) for other in started
+        (end_of(other.workload, planning.now), other.packing, other.requests, other.allowance)
+        for other in started
     )
     return endings

@@ -49,10 +49,7 @@ class World:
             began=now,
         )
         self._lives = Lives(
-            settings,
-            nodes=self._nodes,
-            timers=self.timers,
-            changed=self._pod_changed,
+            settings, nodes=self._nodes, timers=self.timers, changed=self._pod_changed
         )
         self._works: dict[str, Made] = {}
         self._seen_works: dict[str, WorkSeen] = {}
@@ -159,6 +156,7 @@ class World:
             nodes=self._seen_nodes,
             works=dict(self._seen_works),
             pools=self._pools.observe(),
+            namespaces=tuple(sorted(self._lives.settings.namespaces, key=lambda item: item.name)),
             kinds=self._lives.settings.kinds,
             version="simulated",
         )
