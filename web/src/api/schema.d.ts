@@ -1203,6 +1203,69 @@ export interface components {
                     };
                     /** @description Kinds that the cluster serves, as group/version/Kind; empty: all. */
                     kinds?: string[];
+                    /** @description Quotas and limits of namespaces. */
+                    namespaces?: {
+                        /** @description Entries of its LimitRanges. */
+                        limits?: {
+                            /** @description Limits of containers that set none. */
+                            default?: {
+                                [key: string]: number | string;
+                            };
+                            /** @description Requests of containers that state none. */
+                            defaultRequest?: {
+                                [key: string]: number | string;
+                            };
+                            /** @description The most that a limit may be; a limit must be set. */
+                            max?: {
+                                [key: string]: number | string;
+                            };
+                            /** @description How many times its request a limit may be. */
+                            maxLimitRequestRatio?: {
+                                [key: string]: number | string;
+                            };
+                            /** @description The least that must be requested. */
+                            min?: {
+                                [key: string]: number | string;
+                            };
+                            /** @description Name of the LimitRange. */
+                            name: string;
+                            /**
+                             * @description What it limits.
+                             * @enum {string}
+                             */
+                            type?: "Container" | "Pod";
+                        }[];
+                        /** @description Name of the namespace. */
+                        name: string;
+                        /** @description Its ResourceQuotas; a pod must fit in all that count it. */
+                        quotas?: {
+                            /** @description Limits for all pods together, such as requests.cpu, limits.memory or pods. */
+                            hard?: {
+                                [key: string]: number | string;
+                            };
+                            /** @description Name of the ResourceQuota. */
+                            name: string;
+                            /** @description What pods other than Fairway's use of it; not listed: nothing. */
+                            others?: {
+                                [key: string]: number | string;
+                            };
+                            /** @description It counts only pods that all of these select; empty: every pod. */
+                            scopes?: {
+                                /**
+                                 * @description Which property of a pod is looked at.
+                                 * @enum {string}
+                                 */
+                                name: "BestEffort" | "CrossNamespacePodAffinity" | "NotBestEffort" | "NotTerminating" | "PriorityClass" | "Terminating";
+                                /**
+                                 * @description How the priority class is compared; other scopes only exist.
+                                 * @enum {string}
+                                 */
+                                operator?: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                                /** @description Names of priority classes, for In and NotIn. */
+                                values?: string[];
+                            }[];
+                        }[];
+                    }[];
                     /** @description Pools of nodes. */
                     nodePools?: {
                         /**
@@ -1639,6 +1702,69 @@ export interface components {
                 chunks: number;
                 /** @description Name of the cluster. */
                 cluster: string;
+                /** @description Namespaces that have ResourceQuotas or LimitRanges; in the first chunk only. */
+                namespaces?: {
+                    /** @description Entries of its LimitRanges. */
+                    limits?: {
+                        /** @description Limits of containers that set none. */
+                        default?: {
+                            [key: string]: number | string;
+                        };
+                        /** @description Requests of containers that state none. */
+                        defaultRequest?: {
+                            [key: string]: number | string;
+                        };
+                        /** @description The most that a limit may be; a limit must be set. */
+                        max?: {
+                            [key: string]: number | string;
+                        };
+                        /** @description How many times its request a limit may be. */
+                        maxLimitRequestRatio?: {
+                            [key: string]: number | string;
+                        };
+                        /** @description The least that must be requested. */
+                        min?: {
+                            [key: string]: number | string;
+                        };
+                        /** @description Name of the LimitRange. */
+                        name: string;
+                        /**
+                         * @description What it limits.
+                         * @enum {string}
+                         */
+                        type?: "Container" | "Pod";
+                    }[];
+                    /** @description Name of the namespace. */
+                    name: string;
+                    /** @description Its ResourceQuotas; a pod must fit in all that count it. */
+                    quotas?: {
+                        /** @description Limits for all pods together, such as requests.cpu, limits.memory or pods. */
+                        hard?: {
+                            [key: string]: number | string;
+                        };
+                        /** @description Name of the ResourceQuota. */
+                        name: string;
+                        /** @description What pods other than Fairway's use of it; not listed: nothing. */
+                        others?: {
+                            [key: string]: number | string;
+                        };
+                        /** @description It counts only pods that all of these select; empty: every pod. */
+                        scopes?: {
+                            /**
+                             * @description Which property of a pod is looked at.
+                             * @enum {string}
+                             */
+                            name: "BestEffort" | "CrossNamespacePodAffinity" | "NotBestEffort" | "NotTerminating" | "PriorityClass" | "Terminating";
+                            /**
+                             * @description How the priority class is compared; other scopes only exist.
+                             * @enum {string}
+                             */
+                            operator?: "DoesNotExist" | "Exists" | "In" | "NotIn";
+                            /** @description Names of priority classes, for In and NotIn. */
+                            values?: string[];
+                        }[];
+                    }[];
+                }[];
                 /** @description Nodes, in columns. */
                 nodes?: {
                     /** @description Resources, one column each. */
@@ -1742,7 +1868,7 @@ export interface components {
                 sequence: number;
                 /**
                  * Format: int64
-                 * @description Makes this a difference from the whole report with this sequence: removed items are deleted, then the listed nodes, works, states and pools replace their earlier entries; all others stay. Unset: the chunk is whole.
+                 * @description Makes this a difference from the whole report with this sequence: removed items are deleted, then the listed nodes, works, states, pools and namespaces replace their earlier entries; all others stay. Unset: the chunk is whole.
                  */
                 sinceSequence?: number;
                 /** @description States of works; each work is in one chunk only. */
@@ -2102,6 +2228,12 @@ export interface components {
                          */
                         limit: number;
                     };
+                    /**
+                     * Format: int64
+                     * @description Seconds that the last replicas of a service in a cluster go on running after its traffic weight became 0, so that gateways can follow; 0: they stop at once.
+                     * @default 10
+                     */
+                    trafficSeconds: number;
                 };
                 /** @description What devices that pods ask for through resource claims count as, by device class. A claim of another class is refused. */
                 deviceClasses?: {
@@ -3349,13 +3481,13 @@ export interface components {
                         /** @description Group of the placement policy that the cluster belongs to. */
                         group?: string;
                         /**
-                         * @description When a released placement is stopped. Now: at once. WhenReplaced: when as many replicas are ready in their new places. WithinBudget: as soon as the workload's disruption budget allows.
+                         * @description When a released placement is stopped. Now: at once. WhenReplaced: when as many replicas are ready in their new places. WithinBudget: as soon as the workload's disruption budget allows. AfterTraffic: once its cluster has had no weight for the fleet's trafficSeconds.
                          * @enum {string}
                          */
-                        leaves?: "Now" | "WhenReplaced" | "WithinBudget";
+                        leaves?: "AfterTraffic" | "Now" | "WhenReplaced" | "WithinBudget";
                         /**
                          * Format: date-time
-                         * @description Time at which a placement that leaves within the budget stops in any case.
+                         * @description Time at which a placement that leaves within the budget, or after its traffic, stops.
                          */
                         leavesBy?: string;
                         /** @description Pods, by pod set. */
@@ -3626,13 +3758,13 @@ export interface components {
                     /** @description Group of the placement policy that the cluster belongs to. */
                     group?: string;
                     /**
-                     * @description When a released placement is stopped. Now: at once. WhenReplaced: when as many replicas are ready in their new places. WithinBudget: as soon as the workload's disruption budget allows.
+                     * @description When a released placement is stopped. Now: at once. WhenReplaced: when as many replicas are ready in their new places. WithinBudget: as soon as the workload's disruption budget allows. AfterTraffic: once its cluster has had no weight for the fleet's trafficSeconds.
                      * @enum {string}
                      */
-                    leaves?: "Now" | "WhenReplaced" | "WithinBudget";
+                    leaves?: "AfterTraffic" | "Now" | "WhenReplaced" | "WithinBudget";
                     /**
                      * Format: date-time
-                     * @description Time at which a placement that leaves within the budget stops in any case.
+                     * @description Time at which a placement that leaves within the budget, or after its traffic, stops.
                      */
                     leavesBy?: string;
                     /** @description Pods, by pod set. */
