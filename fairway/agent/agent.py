@@ -78,6 +78,7 @@ class Agent:
         self._mode_changed = Alarm(clock)
         self._mode = ""
         self._told_cluster: JsonObject = {}
+        self._doubts_reports = False  # whether the hub may not have what was last reported
         self._leaving: tuple[str, ...] = ()  # nodes that may go
         self._to_release = Alarm(clock)
         self._inventory = inventory or Listed()
@@ -161,6 +162,7 @@ class Agent:
         clusters.followers.append(self._hear_cluster)
         parts = _Parts(hub, teller, tender, works, clusters, self._clock, self._settings.width)
         works.listed.append(lambda: self._list(parts))
+        works.resumed.append(lambda: self._doubt_reports(parts))
         return parts
 
     def _loops(self, parts: _Parts) -> tuple[Coroutine[Any, Any, None], ...]:
@@ -237,6 +239,14 @@ class Agent:
             parts.teller.to_report.mark()
             self._mark_all(parts)
 
+    def _doubt_reports(self, parts: _Parts) -> None:
+        """Reads the reports on the hub: it may have been restored to the time of earlier ones.
+
+        The watch goes on only if no work has changed since that time.
+        """
+        self._doubts_reports = True
+        parts.teller.to_report.mark()
+
     def _mark_all(self, parts: _Parts) -> None:
         seen = self._sight.observation.works if self._sight.observation is not None else {}
         for name in dict.fromkeys((*self._memory.works, *parts.tender.offered, *seen)):
@@ -289,6 +299,7 @@ class Agent:
         while True:
             await parts.teller.to_report.wait()
             began = self._clock.now()
+            await self._find_reports(parts)
             while (report := reports.next(self._clock.now())) is not None:
                 try:
                     await parts.hub.write_report(report)
@@ -304,6 +315,17 @@ class Agent:
             # When writes are slow, write less often: more changes then share a report.
             took = min(self._clock.now() - began, _REPORT_SECONDS_MOST)
             await self._clock.sleep(max(self._settings.report_seconds, _REPORT_REST * took))
+
+    async def _find_reports(self, parts: _Parts) -> None:
+        """Reports everything again if the hub does not have what was last reported."""
+        reports = parts.teller.reports
+        try:
+            if self._doubts_reports and await parts.hub.has_lost_reports(reports.chunks):
+                reports.tell_all()
+            self._doubts_reports = False
+        except (ApiError, OSError) as fault:
+            _log.warning("%s: cannot read its reports: %s", self.cluster, fault)
+            parts.teller.to_report.mark()
 
     async def _tell_cluster(self, parts: _Parts) -> None:
         """Writes the cluster's status when it changed, at a limited rate."""

@@ -160,6 +160,15 @@ class Hub:
         except AlreadyExists:
             return  # it is there again
 
+    async def has_lost_reports(self, chunks: int) -> bool:
+        """Whether reports on the hub are not those that were last written.
+
+        A hub that was restored has earlier ones, from which a difference cannot be understood.
+        """
+        before = dict(self._versions)
+        await self._find_reports(chunks)
+        return before != self._versions
+
     async def write_report(self, report: ClusterReport) -> None:
         """Writes a report over the previous one of that name."""
         if not self._has_versions:

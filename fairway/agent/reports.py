@@ -75,6 +75,10 @@ class Reports:
         return self._sequence
 
     @property
+    def chunks(self) -> int:
+        return len(self._chunks)
+
+    @property
     def is_dirty(self) -> bool:
         return any(chunk.is_dirty for chunk in self._chunks)
 

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from fairway.agent.adoption import adopt
 from fairway.agent.drivers.interface import Driver, DriverFault
-from fairway.agent.duties import Duty, WorkFacts, duty, goes_on, verdict
+from fairway.agent.duties import Duty, WorkFacts, duty, goes_on, has_live_pods, verdict
 from fairway.agent.hub import Hub
 from fairway.agent.memory import Kept, Memory
 from fairway.agent.settings import AgentSettings, Rate
@@ -251,7 +251,9 @@ class Tender:
         state = state_of(
             Kept(work=work), seen, Told(), find_kind=self._find_kind, now=self._clock.now()
         )
-        if state.phase in _OVER or not (seen.pods or seen.objects):
+        if any(pod.phase == "Terminating" for pod in seen.pods) and not has_live_pods(seen):
+            return None  # it is stopping: what is brought back would start again
+        if state.phase in _OVER or not has_live_pods(seen):
             return await self._touch("Remove", name, Kept(work=work))
         await self._memory.keep(work)
         self._applied[name] = (self._memory.works[name].work, self._clock.now())

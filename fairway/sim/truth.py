@@ -168,10 +168,13 @@ class Truth:
         return _AGAIN if work in self._resubmitted else uid
 
     def _check_ended(self, cluster: str, work: Work) -> None:
-        """Checks that nothing runs again whose end an agent could tell the restored hub."""
+        """Checks that nothing runs again whose end an agent could tell the restored hub.
+
+        Tasks of a sweep may run again: an agent remembers only those that it had last.
+        """
         name = work.metadata.name
         uid, where = self._ended.get(name, ("", ""))
-        if not where or work.spec.workload.uid != uid:
+        if not where or work.spec.workload.uid != uid or work.spec.tasks:
             return
         agent = self._agents[where]
         if not self._is_unheard(agent) and agent.lost_disk_at < self._restored_at:

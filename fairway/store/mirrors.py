@@ -63,6 +63,7 @@ class Mirror:
         self.followers: list[Follower] = []
         self.is_complete = asyncio.Event()  # the first list has been read
         self.listed: list[Callable[[], None]] = []  # called after each complete list
+        self.resumed: list[Callable[[], None]] = []  # called when a watch goes on without a list
         self.is_listing = False  # what goes now is missing from a list, and may never have been
         self._store = store
         self._clock = clock
@@ -93,10 +94,11 @@ class Mirror:
             has_failed = False
             began = self._clock.monotonic()
             try:
-                if not self._version or self._asked:
+                is_resumed = bool(self._version) and not self._asked
+                if not is_resumed:
                     await self._list()
                 began = self._clock.monotonic()
-                await self._watch()
+                await self._watch(is_resumed=is_resumed)
             except Expired:
                 self._version = ""
             except (ApiError, OSError) as fault:
@@ -164,12 +166,14 @@ class Mirror:
             if not read.done():
                 read.set_result(None)
 
-    async def _watch(self) -> None:
+    async def _watch(self, *, is_resumed: bool) -> None:
         watch: Watch = await self._store.watch(
             self.kind, self._selection, WatchFrom(version=self._version, bookmarks=True)
         )
         self._open = watch
         try:
+            for tell in self.resumed if is_resumed else ():
+                tell()
             while not self._asked and (events := await watch.batch()):
                 for number, event in enumerate(events):
                     if number % _SLICE == _SLICE - 1:

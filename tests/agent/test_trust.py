@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from fairway.api.meta import ClusterSelector, LabelSelector
 from fairway.api.work import Manifest, WorkPolicy
 from fairway.store.keys import NAMESPACES
-from tests.agent.stage import HUB, NAMESPACE, Stage
+from tests.agent.stage import HUB, NAMESPACE, Stage, cluster
 from tests.agent.test_life import with_spec
 from tests.contracts.drivers import job, work
 
@@ -118,6 +119,36 @@ async def test_what_nobody_knows_is_adopted(stage: Stage) -> None:
     assert adopted.spec.pod_sets[0].count == 2
     assert await stage.pods(one) == 2
     assert (await stage.until("Running", one)).attempt == 1
+
+
+@pytest.mark.parametrize("described", [cluster(stopSeconds=20)])
+async def test_what_nobody_knows_and_stops_is_not_started_again(stage: Stage) -> None:
+    one = work("one")
+    await stage.put(one)
+    await stage.until("Running", one)
+    buried = await stage.bury(one)
+    await stage.until("Stopping", one)
+    await stage.crash()
+    stage.forget()
+    await stage.delete(buried)
+    await stage.start()
+    await stage.passes(60)
+    assert await stage.work(one) is None
+    assert stage.worlds.world("here").pods(one.metadata.name) is None
+
+
+async def test_reports_that_the_hub_has_lost_are_written_again_though_nothing_has_changed(
+    stage: Stage,
+) -> None:
+    one = work("one")
+    await stage.put(one)
+    await stage.until("Running", one)
+    await stage.passes(60)
+    # As a hub that is restored, and whose works have not changed since its backup.
+    await stage.reached.go_away()
+    await stage.remove_reports()
+    stage.reached.is_away = False
+    await stage.until("Running", one)
 
 
 async def test_nothing_is_remembered_of_what_nobody_knew_once_it_is_gone(stage: Stage) -> None:

@@ -81,13 +81,17 @@ async def test_a_mirror_whose_watch_ended_goes_on_where_it_was(
     cut = _Cut(store)
     mirror = Mirror(cast("Store", cut), CONFIGURATIONS, clock=clock)
     told = _Told(mirror)
+    resumed: list[str] = []
+    mirror.resumed.append(lambda: resumed.append("resumed"))
     running = asyncio.ensure_future(mirror.run())
     await mirror.is_complete.wait()
     await clock.advance(1)
+    assert resumed == []
     await cut.cut()
     await _put(store, "one", "a")
     await clock.advance(30)
     assert told.of == [("one", "a")]
+    assert resumed == ["resumed"]
     running.cancel()
 
 

@@ -7,17 +7,20 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 from fairway.agent.drivers.simulated.driver import Worlds
+from fairway.api.errors import Unavailable
+from fairway.api.meta import JsonObject
 from fairway.api.workload import Workload
 from fairway.app import prepare_store
 from fairway.clock import VirtualClock
 from fairway.resources.catalogue import standard_catalogue
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import EVERYTHING, Patch, ResourceKey, Write
+from fairway.store.interface import EVERYTHING, Patch, ResourceKey, Stored, Write
 from fairway.store.keys import CLUSTERS as CLUSTER_KIND
-from fairway.store.keys import WORKS
+from fairway.store.keys import WORKLOADS, WORKS
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job
 
@@ -168,6 +171,78 @@ async def test_a_hub_that_never_heard_of_a_workload_takes_it_over_once_it_is_sub
         assert summary_of(taken_over) == summary_of(started)
         await starts.until_succeeded(again)
     assert len(starts.found) == 1
+
+
+class SlowReturns:
+    """A store that takes no works from agents for a while."""
+
+    def __init__(self, store: EmbeddedStore, clock: VirtualClock, seconds: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._opens_at = clock.now() + seconds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def create(self, kind: ResourceKey, body: JsonObject, **more: Any) -> Stored:
+        if kind == WORKS and "agent" in more["write"].user and self._clock.now() < self._opens_at:
+            raise Unavailable("too many works come back at once")
+        return await self._store.create(kind, body, **more)
+
+
+async def test_a_restored_hub_plans_once_agents_have_brought_back_what_they_report(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    folder = tmp_path / "clusters"
+    async with running(store, clock, folder) as first:
+        await first.apply(FLEET + "---\n" + ELSEWHERE)
+        await clock.advance(20)
+        for name in CLUSTERS:
+            await first.change_cluster(name, {"spec": {"hold": "Hold"}})
+        await first.apply(job("train", seconds=30))
+        await clock.advance(5)
+        back_up(tmp_path / "fairway.db", tmp_path / "backup.db")
+        await first.change_cluster("hangzhou", {"spec": {"hold": "None"}})
+        await first.until("train", "Running", 30)
+        starts = Starts(first.worlds)
+        await starts.until_succeeded(first)
+    async with opened(tmp_path / "backup.db", clock) as restored:
+        slow: Any = SlowReturns(restored, clock, 20)
+        async with running(slow, clock, folder, worlds=first.worlds) as again:
+            for name in CLUSTERS:
+                await again.change_cluster(name, {"spec": {"hold": "None"}})
+            await again.apply(job("other"))
+            await clock.advance(15)
+            assert (await again.workload("other")).status.claim is None
+            await starts.until_succeeded(again)
+            await again.until("other", "Running", 30)
+    assert len(starts.found) == 1
+
+
+async def test_a_workload_deleted_on_a_restored_hub_is_stopped_where_it_runs(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    folder = tmp_path / "clusters"
+    async with running(store, clock, folder) as first:
+        await first.apply(FLEET)
+        await clock.advance(20)
+        await first.change_cluster("hangzhou", {"spec": {"hold": "Hold"}})
+        await first.apply(job("train", seconds=3_600))
+        await clock.advance(5)
+        back_up(tmp_path / "fairway.db", tmp_path / "backup.db")
+        await first.change_cluster("hangzhou", {"spec": {"hold": "None"}})
+        await first.until("train", "Running", 30)
+    async with (
+        opened(tmp_path / "backup.db", clock) as restored,
+        running(restored, clock, folder, worlds=first.worlds) as again,
+    ):
+        # As far as this hub knows the workload waits, and nothing is to be stopped.
+        await restored.delete(WORKLOADS, "train", namespace="default", write=Write())
+        while (await restored.list(WORKLOADS)).items:
+            await clock.advance(0.25)
+        assert await again.pods("hangzhou") == 0
+        await clock.advance(5)
+        assert (await restored.list(WORKS)).items == []
 
 
 async def test_a_cluster_that_stays_silent_holds_up_a_start_no_longer_than_it_counts_as_well(

@@ -15,9 +15,9 @@ from fairway.api.flavor import Flavor
 from fairway.api.fleet import FleetSpec
 from fairway.api.meta import Condition
 from fairway.api.work import Work
-from fairway.api.workload import Workload
+from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.adoption import ADOPTED, ENDED
-from fairway.controllers.lifecycle.case import Settings, WorkObservation
+from fairway.controllers.lifecycle.case import PodsSeen, Settings, WorkObservation
 from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.works.derive import Delete, Derived, Known, derive
 from fairway.controllers.works.manifests import dependencies_of
@@ -664,6 +664,85 @@ class TestAdoption:
         assert found.status.claim is not None
         assert status.claim.placements == found.status.claim.placements
         assert (status.phase, status.claim.decided_at) == ("Claimed", moment(NOW))
+
+    def test_a_gang_does_not_take_over_an_attempt_that_it_has_elsewhere(self) -> None:
+        works = {**sent(gang(pods("a"))), "b": self.brought_back(gang(pods("b")))["b"]}
+        found = gang(pods("a"))
+        states: dict[str, WorkObservation] = {"a": seen("Pending"), "b": seen("Running")}
+        status = next_status(case(found, states, sent=works)).status
+        assert status is None or (status.claim and len(status.claim.placements) == 1)
+        assert told(derive(known(found, works, seen=states))) == ["Update b 1 tombstone"]
+
+    @pytest.mark.parametrize(
+        ("status", "expected"),
+        [
+            pytest.param(
+                running(replicas("a", 1)).status, ["a 1", "b 1"], id="beside those it knows"
+            ),
+            pytest.param(
+                workload(
+                    {
+                        "phase": "Waiting",
+                        "history": [{"attempt": 1, "clusters": ["a"], "endedAt": text(NOW)}],
+                    }
+                ).status,
+                ["b 1"],
+                id="after an end that it knows",
+            ),
+        ],
+    )
+    def test_a_service_takes_over_replicas_that_it_does_not_know_in_its_own_attempt(
+        self, status: WorkloadStatus, expected: list[str]
+    ) -> None:
+        spec = {"mode": "Divided", "replicas": 1, "template": {"manifests": [DEPLOYMENT]}}
+        spec["podSets"] = []
+        works = self.brought_back(running(replicas("b", 1), spec=spec))
+        found = replace(workload(None, **spec), status=status)
+        ready = seen("Running", pods=PodsSeen(ready=1))
+        states: dict[str, WorkObservation] = {"a": ready, "b": ready}
+        assert derive(known(found, works, seen=states)).writes[1:] == ()
+        after = next_status(case(found, states, sent=works)).status
+        assert after is not None
+        assert after.claim is not None
+        assert after.claim.attempt == 2
+        placed = sorted(f"{each.cluster} {each.attempt}" for each in after.claim.placements)
+        assert placed == expected
+        # Replicas that stop already are not taken over.
+        states["b"] = seen("Stopping")
+        again = next_status(case(found, states, sent=works)).status or found.status
+        assert again.claim == found.status.claim
+
+    def test_an_end_of_an_earlier_workload_makes_way_once_its_agent_has_forgotten_it(self) -> None:
+        found = gang(pods("a"))
+        ended = {
+            name: replace(refused(work), metadata=replace(work.metadata, labels={ADOPTED: ENDED}))
+            for name, work in sent(found).items()
+        }
+        other = replace(found, metadata=replace(found.metadata, uid="another"))
+        assert told(derive(known(other, ended))) == ["Delete a 1 Run"]
+        leaving = gang(pods("a"), status={"phase": "Stopping", "claim": None})
+        leaving = replace(
+            leaving,
+            metadata=other.metadata,
+            status=replace(leaving.status, releasing=found.status.claim.placements),
+        )
+        states: dict[str, WorkObservation] = {"a": seen("Gone")}
+        assert told(derive(known(leaving, ended, seen=states))) == ["Delete a 1 Run"]
+        assert told(derive(known(leaving))) == ["Create a 1 tombstone"]
+
+    def test_a_workload_that_is_deleted_takes_over_what_runs_so_that_it_is_stopped(self) -> None:
+        found = gang(pods("a"))
+        works = self.brought_back(found)
+        deleted = replace(found.metadata, deletion_timestamp=moment(NOW))
+        forgot = replace(found, metadata=deleted, status=workload().status)
+        states: dict[str, WorkObservation] = {"a": seen("Running")}
+        status = next_status(case(forgot, states, sent=works)).status
+        assert status is not None
+        assert status.phase == "Claimed"
+        # While clusters are awaited nobody knows whether something runs.
+        change = next_status(case(forgot, awaits_clusters=True))
+        assert (change.releases, change.wake_at) == (False, NOW + 1)
+        assert next_status(case(forgot)).releases
 
     def test_a_workload_made_anew_takes_over_what_runs(self) -> None:
         found = gang(pods("a"))

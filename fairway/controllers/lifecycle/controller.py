@@ -14,7 +14,7 @@ from fairway.api.meta import JsonObject
 from fairway.api.names import FINALIZER, work_name, work_namespace
 from fairway.api.queue import Queue, QueueSpec
 from fairway.api.workload import Workload
-from fairway.controllers.adoption import is_own
+from fairway.controllers.adoption import is_adopted, is_own
 from fairway.controllers.clusters import health
 from fairway.controllers.clusters.health import NodeAside
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
@@ -96,7 +96,8 @@ class Lifecycle:
             await self._all_wanted.wait()
             workloads = list(self._cache.mirror(WORKLOADS).items())
             async for name, stored in in_slices(workloads):
-                if _is_telling(stored):
+                # An agent may have brought back a work of one that this hub never claimed.
+                if _is_telling(stored) or self._roster.has(name):
                     self._loop.mark(name)
 
     async def _listen(self) -> None:
@@ -134,6 +135,7 @@ class Lifecycle:
             not clusters
             or any(self._states.get(cluster, work) for cluster in clusters)
             or any(self._is_refused(cluster, work) for cluster in clusters)
+            or any(is_adopted(work) for work in self._roster.works(name).values())
         ):
             self._loop.mark(name)
 
@@ -225,12 +227,13 @@ class Lifecycle:
             for cluster, work in self._roster.works(name).items()
             if is_own(work, workload)
         }
+        brought_back = {cluster for cluster, work in sent.items() if is_adopted(work)}
         now = self._clock.now()
         broken, due = breaches(self._cache, workload, now) if status.claim else ((), NEVER)
         return LifecycleCase(
             workload=workload,
             now=now,
-            works=inputs.states_of(self._states, name, held & set(sent)),
+            works=inputs.states_of(self._states, name, (held & set(sent)) | brought_back),
             places={
                 name: inputs.place_of(known, self._beats.of(name))
                 for name in held
@@ -243,6 +246,7 @@ class Lifecycle:
             breach_at=due,
             outside=inputs.outside(self._cache, workload, fleet, held),
             may_move=not fleet.paused and not self._shared.is_open("Moves", fleet),
+            awaits_clusters=self._shared.awaits_clusters(),
             refreshes=now - self._written.get(name, 0.0) >= _COUNTS_SECONDS,
         )
 

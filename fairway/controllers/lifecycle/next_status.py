@@ -31,18 +31,25 @@ from fairway.controllers.lifecycle.tasks import Swept, each_task_once, swept, te
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
 from fairway.controllers.scheduling.claims import last_attempt, summary_of
 
+_AWAIT_SECONDS = 1.0
+
 
 def next_status(case: LifecycleCase) -> Change:
     """The change to a workload, and when to look again."""
     phase = case.workload.status.phase or "Waiting"
     if case.workload.metadata.deletion_timestamp is not None and _holds_nothing(case):
+        if case.awaits_clusters:
+            return Change(wake_at=case.now + _AWAIT_SECONDS)
         return Change(releases=FINALIZER in case.workload.metadata.finalizers)
     return _finish(case, _PHASES[phase](case))
 
 
 def _holds_nothing(case: LifecycleCase) -> bool:
+    """Whether nothing of a workload is left, nor runs that an agent brought back."""
     status = case.workload.status
-    return status.claim is None and not _still_there(case, status)
+    is_over = status.phase in OVER
+    is_free = status.claim is None and not _still_there(case, status)
+    return is_free and (is_over or _brought_back(case) is None)
 
 
 def _finish(case: LifecycleCase, change: Change) -> Change:
@@ -72,7 +79,7 @@ def _finish(case: LifecycleCase, change: Change) -> Change:
 def _waiting(case: LifecycleCase) -> Change:
     status, spec = case.workload.status, case.workload.spec
     claim = _brought_back(case)
-    if claim is not None and case.workload.metadata.deletion_timestamp is None:
+    if claim is not None:
         # The hub had forgotten what runs; requests of users are handled next.
         return Change(status=_taken_over(status, claim))
     if spec.cancelled:
@@ -92,11 +99,35 @@ def _waiting(case: LifecycleCase) -> Change:
 def _brought_back(case: LifecycleCase) -> Claim | None:
     """The claim of works that agents brought back, unless the hub knows how it ended."""
     claim = claim_of(list(case.sent.values()), case.workload, case.now)
-    if claim is None or claim.attempt <= last_attempt(case.workload.status):
+    last = last_attempt(case.workload.status)
+    if claim is None:
         return None
+    if claim.attempt <= last:
+        running = _added(case, claim)
+        return replace(claim, attempt=last + 1, placements=running) if running else None
     if case.workload.spec.tasks is not None:
         claim = replace(claim, placements=each_task_once(claim.placements))
     return claim
+
+
+def _added(case: LifecycleCase, claim: Claim) -> tuple[Placement, ...]:
+    """Replicas of a service that run in clusters that the hub does not know it has.
+
+    Replicas move within an attempt, so they may run elsewhere than in the same attempt of the hub.
+    """
+    status = case.workload.status
+    if case.workload.spec.mode != "Divided":
+        return ()
+    held = (*(status.claim.placements if status.claim else ()), *status.releasing)
+    known = {placement.cluster for placement in held}
+    return tuple(
+        placement
+        for placement in claim.placements
+        if placement.cluster not in known
+        and (seen := case.works.get(placement.cluster)) is not None
+        and seen.attempt == placement.attempt
+        and seen.phase not in ("Stopping", "Gone")
+    )
 
 
 def _taken_over(status: WorkloadStatus, claim: Claim) -> WorkloadStatus:
@@ -198,7 +229,8 @@ def _overtaken(case: LifecycleCase) -> WorkloadStatus | None:
     """The status with the claim that agents brought back, if it is later than the hub's own.
 
     The hub was restored to the time of an earlier attempt. A gang releases the placements that no
-    agent brought back, and waits until they are gone; a service or a sweep keeps them.
+    agent brought back, and waits until they are gone; a service or a sweep keeps them. A service
+    also gets the replicas that the hub did not know of; those that are too many leave later.
     """
     status = case.workload.status
     claim = _brought_back(case)

@@ -1,51 +1,82 @@
-"""Which clusters have reported since this hub started.
+"""Which clusters have reported since this hub started, and brought back what it had lost.
 
 A hub that was restored from a backup does not know what was decided since the backup. Its agents
-do: they report what runs, and bring the works back. So after a start the hub plans nothing, and
-sends no earlier decisions, until every cluster that was not known to be lost has reported, or has
-been silent for long enough to count as unready.
+do: they report what runs or has ended, and bring those works back. So after a start the hub plans
+nothing, and sends no earlier decisions, until every cluster that was not known to be lost has
+reported, every work that it reports is on the hub, and the workloads have taken over what came
+back. A cluster that is silent for long enough to count as unready is not waited for any longer, and
+one that reports but brings nothing back only until it would count as lost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 import msgspec
 
 from fairway.api.cluster import Cluster
+from fairway.api.names import ADOPTED, OVER, report_name, work_namespace
+from fairway.api.report import WorkState
+from fairway.api.work import Work
+from fairway.api.workload import Workload
 from fairway.clock import Clock
+from fairway.controllers.adoption import is_adopted, is_own
 from fairway.controllers.cache import Cache
+from fairway.controllers.scheduling.claims import last_attempt
+from fairway.controllers.work_states import States
 from fairway.store.interface import Stored
-from fairway.store.keys import REPORTS
+from fairway.store.keys import REPORTS, WORKS
 from fairway.store.mirrors import Name
 
 # Pending and Unready clusters may have reported since the backup was made.
 _AWAITED = ("", "Pending", "Ready", "Held", "Unready")
+_LEAVING = ("Stopping", "Gone")  # works that agents do not bring back
+_LOOK_SECONDS = 0.2
+_ADOPTED = f'"{ADOPTED}"'.encode()
 
 
 class _Spec(msgspec.Struct, rename="camel"):
     cluster: str
     seen_at: datetime
+    agent_epoch: int
+    sequence: int
+    since_sequence: int | None = None
+    chunk: int = 0
 
 
 class _Report(msgspec.Struct):
-    """The fields of a report that say which cluster it is from, and from when."""
+    """The fields of a report that say which cluster it is from, from when, and of what part."""
 
     spec: _Spec
 
 
+class _WorkSpec(msgspec.Struct):
+    attempt: int
+
+
+class _Work(msgspec.Struct):
+    """The attempt of a work; there are many, and most have nothing else of interest."""
+
+    spec: _WorkSpec
+
+
 _decode = msgspec.json.Decoder(_Report).decode
+_decode_work = msgspec.json.Decoder(_Work).decode
 
 
 class Arrivals:
-    """Waits for the reports of clusters after a start."""
+    """Waits for clusters after a start."""
 
-    def __init__(self, cache: Cache, clock: Clock) -> None:
+    def __init__(self, cache: Cache, states: States, clock: Clock) -> None:
         self._cache = cache
+        self._states = states
         self._clock = clock
         self._started_at = clock.now()
         self._began_at: float | None = None  # when the cache was complete
+        self._led_since: float | None = None
         self._heard: set[str] = set()
+        self._complete: set[str] = set()  # heard, and everything is brought back
         self._is_over = False
         cache.mirror(REPORTS).followers.append(self._report_changed)
 
@@ -55,33 +86,92 @@ class Arrivals:
             self._began_at = self._clock.now()
 
     def waits_until(self) -> float | None:
-        """Until when the first plan may have to wait; None: it need not wait."""
+        """When to ask again whether the first plan may be made; None: it may be.
+
+        Only a leader asks: workloads take over nothing while nobody leads.
+        """
         if self._is_over or self._began_at is None:
             return None
-        due = self._began_at + self._cache.fleet().spec.health.unready_seconds
-        if self._clock.now() < due and self._is_incomplete():
-            return due
+        now = self._clock.now()
+        self._led_since = self._led_since or now
+        if any(now < due for due in self._dues(self._began_at, self._led_since)):
+            return now + _LOOK_SECONDS
         self._is_over = True
         self._heard.clear()
+        self._complete.clear()
         return None
 
     def is_waiting(self) -> bool:
         """Whether the hub may not know yet all that runs."""
         return not self._is_over and (self._began_at is None or self.waits_until() is not None)
 
-    def _is_incomplete(self) -> bool:
-        return any(
-            cluster.spec.mode == "Manage"
-            and cluster.spec.accepted
-            and cluster.status.phase in _AWAITED
-            and cluster.metadata.name not in self._heard
-            for cluster in self._cache.all(Cluster)
-        )
+    def _dues(self, began_at: float, led_since: float) -> Iterator[float]:
+        """Until when clusters are waited for that have not reported, or have not brought all back.
+
+        A cluster may have reported before this start, and after that of a hub that was restored.
+        """
+        health = self._cache.fleet().spec.health
+        for cluster in self._cache.all(Cluster):
+            name, spec = cluster.metadata.name, cluster.spec
+            is_awaited = spec.mode == "Manage" and cluster.status.phase in _AWAITED
+            if not is_awaited or not spec.accepted:
+                continue
+            if name not in self._heard:
+                yield began_at + health.unready_seconds
+            if name not in self._complete and self._has_missing(name):
+                yield led_since + health.lost_seconds
+
+    def _has_missing(self, cluster: str) -> bool:
+        """Whether works that a cluster reports are yet to be brought back or taken over."""
+        states = self._states.of_cluster(cluster).values()
+        is_incomplete = any(self._is_missing(cluster, state) for state in states)
+        if not is_incomplete and cluster in self._heard:
+            self._complete.add(cluster)
+        return is_incomplete
+
+    def _is_missing(self, cluster: str, state: WorkState) -> bool:
+        """Whether a work is yet to be brought back, or to be taken over by its workload."""
+        if state.phase in _LEAVING:
+            return False
+        namespace = work_namespace(cluster)
+        stored = self._cache.mirror(WORKS).get((namespace, state.work))
+        if stored is None or _decode_work(stored.raw).spec.attempt < state.attempt:
+            return True
+        if _ADOPTED not in stored.raw:
+            return False
+        work = self._cache.get(Work, state.work, namespace)
+        assert work is not None, "it is in the mirror"
+        reference = work.spec.workload
+        workload = self._cache.get(Workload, reference.name, reference.namespace)
+        return workload is not None and _will_take_over(workload, work)
 
     def _report_changed(self, _name: Name, stored: Stored | None) -> None:
         if self._is_over or stored is None:
             return
         spec = _decode(stored.raw).spec
         # An agent in this process may have reported before the cache was complete.
-        if self._began_at is not None or spec.seen_at.timestamp() >= self._started_at:
+        is_new = self._began_at is not None or spec.seen_at.timestamp() >= self._started_at
+        if is_new and self._is_readable(spec):
             self._heard.add(spec.cluster)
+
+    def _is_readable(self, spec: _Spec) -> bool:
+        """Whether a report is whole, or a difference from the whole one that the hub has."""
+        if spec.since_sequence is None:
+            return True
+        stored = self._cache.mirror(REPORTS).get(("", report_name(spec.cluster, spec.chunk)))
+        whole = _decode(stored.raw).spec if stored is not None else None
+        return (
+            whole is not None
+            and whole.agent_epoch == spec.agent_epoch
+            and whole.sequence == spec.since_sequence
+        )
+
+
+def _will_take_over(workload: Workload, work: Work) -> bool:
+    """Whether a workload has yet to get the claim of a work that an agent brought back."""
+    status = workload.status
+    if not is_adopted(work) or not is_own(work, workload):
+        return False
+    if status.phase in ("Stopping", *OVER):
+        return False
+    return work.spec.attempt > last_attempt(status)

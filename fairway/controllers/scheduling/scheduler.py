@@ -126,7 +126,7 @@ class Scheduler:
             context.store, self._latest, lambda: context.terms.is_leader, tell=context.notes.tell
         )
         self._alarm = Alarm(context.clock)
-        self._arrivals = Arrivals(context.cache, context.clock)
+        self._arrivals = Arrivals(context.cache, context.states, context.clock)
         context.shared.awaits_clusters = self._arrivals.is_waiting
         # Events for the planner: the latest of each object, after its removal if it had one.
         self._pending: dict[tuple[ResourceKey, Name, bool], Fed] = {}
@@ -208,14 +208,13 @@ class Scheduler:
                     if self._is_lost:
                         await self._restart()
                     await self._feed()
-                    awaited = self._arrivals.waits_until()
-                    if awaited is not None:
-                        wake_at = awaited
-                    elif self._leads() and not self._cache.fleet().spec.paused:
-                        wake_at = await self._plan()
-                    else:
+                    if not self._leads() or self._cache.fleet().spec.paused:
                         # A scheduler that does not plan is woken by events, not by an old timer.
                         wake_at = None
+                    elif (awaited := self._arrivals.waits_until()) is not None:
+                        wake_at = awaited
+                    else:
+                        wake_at = await self._plan()
                     if self._planner.wants_restart:
                         await self._restart()
                 except PlannerLost as fault:

@@ -88,12 +88,12 @@ class Works:
         self._waiting_for.clear()
         self._held_back.clear()
         self._all_wanted.mark()
-        while self._shared.awaits_clusters():
-            # An outdated claim must not be sent to a cluster that its workload has left.
-            await self._clock.sleep(_AWAIT_SECONDS)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._loop.run())
             tasks.create_task(self._look_at_all())
+            while self._shared.awaits_clusters():
+                await self._clock.sleep(_AWAIT_SECONDS)
+            self._all_wanted.mark()
 
     async def _look_at_all(self) -> None:
         """Marks all workloads that have works or may get some, whenever all may be concerned."""
@@ -160,12 +160,13 @@ class Works:
     # What is done.
 
     async def _reconcile(self, name: Name) -> float | None:
-        fleet = self._cache.fleet().spec
-        if fleet.paused:
+        if self._cache.fleet().spec.paused:
             return None  # the end of the pause is an event
-        stored = self._cache.mirror(WORKLOADS).get(name)
         workload = self._cache.get(Workload, name[1], name[0])
         works = self._roster.works(name)
+        if self._shared.awaits_clusters():
+            await self._make_way(works)
+            return None
         if workload is None and not works:
             self._settled.pop(name, None)
             return None
@@ -177,6 +178,22 @@ class Works:
         self._settled.pop(name, None)
         if not await self._may_speak(works) or self._is_at_rest(name, workload, works):
             return None
+        return await self._write(name, workload, works, is_comparable=inputs is not None)
+
+    async def _make_way(self, works: dict[str, Work]) -> None:
+        """Deletes works that agents have in a later attempt, which they then bring back.
+
+        Nothing else is written until all clusters have been heard: an outdated claim must not be
+        sent to a cluster that its workload has left.
+        """
+        for work in filter(is_outdated, works.values()):
+            await self._carry_out(Delete(work=work))
+
+    async def _write(
+        self, name: Name, workload: Workload | None, works: dict[str, Work], *, is_comparable: bool
+    ) -> float | None:
+        """Writes what is derived; returns when to derive it again."""
+        stored = self._cache.mirror(WORKLOADS).get(name)
         derived = derive(await self._known(name, workload, works))
         self._shared.refuse(name, _refusal(workload, derived))
         said = "; ".join((*derived.faults, *derived.withheld))
@@ -191,7 +208,7 @@ class Works:
                 works = {**works, written.spec.cluster: written}
         if derived.is_held_back:
             self._held_back[work_name(*name)] = name
-        elif inputs is not None and not again and not said:
+        elif is_comparable and not again and not said:
             # Derivation is idempotent: nothing is left to write.
             self._settled[name] = self._inputs(name, workload, works)
         return min(again, default=None)

@@ -403,13 +403,14 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
             yield Create(work=_tombstone(known, workload, placement))
     for cluster in sorted(set(known.works) - running):
         work = known.works[cluster]
-        if cluster not in leaving and _is_done_with(known, workload, work):
+        is_its = is_own(work, workload)
+        is_needed = is_its and cluster in leaving
+        if not is_needed and _is_done_with(known, work, is_its=is_its):
             yield Delete(work=work)
         elif not _is_managed(known, cluster):
             continue
         elif cluster in leaving:
             # Also for an attempt that was never sent: its agent must confirm that it is gone.
-            is_its = is_own(work, workload)
             yield from _stopped(known, work, leaving[cluster].attempt if is_its else 0)
         elif cluster not in claimed and (
             (work.spec.tombstone and is_refused(work)) or _is_surplus(known, workload, work)
@@ -417,16 +418,23 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
             yield from _stopped(known, work)
 
 
-def _is_done_with(known: Known, workload: Workload | None, work: Work) -> bool:
-    """Whether nothing is left of a work, or nothing that is still needed."""
+def _is_done_with(known: Known, work: Work, *, is_its: bool) -> bool:
+    """Whether nothing is left of a work, or nothing that is still needed.
+
+    A work of no workload, or of an earlier one of that name, is also done with if its agent refused
+    it and does not report it, as an agent does that has forgotten it, and saw a later term first.
+    Its removal stops nothing: an agent that does run it brings it back.
+    """
     cluster = work.spec.cluster
     if cluster not in known.clusters:
         return True
     seen = known.seen.get(cluster)
+    if seen is None and not is_its and is_refused(work) and not work.spec.tombstone:
+        return True
     if seen is None or seen.attempt < work.spec.attempt:
         return False
     is_gone = seen.phase == "Gone"
-    if (seen.is_over or is_gone) and (workload is None or not is_own(work, workload)):
+    if (seen.is_over or is_gone) and not is_its:
         return True
     return work.spec.tombstone and is_gone
 
@@ -434,14 +442,16 @@ def _is_done_with(known: Known, workload: Workload | None, work: Work) -> bool:
 def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
     """Whether a work runs, or may run, without a decision; finished works stay for their logs.
 
-    A work that an agent brought back is no surplus: the workload takes it over.
+    A work that an agent brought back is no surplus if the workload takes it over. It does not take
+    over an attempt that it knows, and has elsewhere or has ended; a service adds what still runs.
     """
     seen = known.seen.get(work.spec.cluster)
     if seen is not None and seen.attempt >= work.spec.attempt and seen.is_over:
         return False
     if workload.status.phase in OVER:
         return seen is not None and seen.phase != "Gone"
-    return not is_adopted(work)
+    is_known = work.spec.attempt <= last_attempt(workload.status)
+    return not is_adopted(work) or (is_known and workload.spec.mode != "Divided")
 
 
 def _stopped(known: Known, work: Work, attempt: int = 0) -> Iterator[WorkWrite]:
@@ -471,15 +481,10 @@ def _tombstone(known: Known, workload: Workload, placement: Placement) -> Work:
 
 
 def _forgotten(known: Known) -> Iterator[WorkWrite]:
-    """Works of a removed workload: deletes those that are over, leaves running ones alone.
-
-    Also deletes a work that its agent refused and does not report, as an agent does that lost its
-    disk and saw a later term first. This stops nothing: an agent that does run it brings it back.
-    """
+    """Works of a removed workload: deletes those that are over, leaves running ones alone."""
     for cluster in sorted(known.works):
         work = known.works[cluster]
-        was_never_taken = is_refused(work) and cluster not in known.seen
-        if _is_done_with(known, None, work) or (was_never_taken and not work.spec.tombstone):
+        if _is_done_with(known, work, is_its=False):
             yield Delete(work=work)
         elif work.spec.tombstone and is_refused(work):
             yield from _stopped(known, work)
