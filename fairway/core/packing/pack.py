@@ -49,6 +49,7 @@ __all__ = [
     "not_admitted",
     "pack",
     "pack_most",
+    "placeable",
     "short_allowances",
     "slots",
 ]
@@ -113,6 +114,12 @@ def count(room: Room, shape: Shape, mask: Mask | None = None) -> int:
     space = Space(room)
     positions = space.candidates(shape.needs, mask)
     return int(space.pods_at(shape.needs, positions).sum())
+
+
+def placeable(room: Room, want: Want) -> int:
+    """How many pods of a set fit on nodes, and in what the cluster allows in their namespace."""
+    each = replace(want, count=1)
+    return _allowed(room, [each], count(room, want.shape, want.mask))
 
 
 def pack(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shortage:
