@@ -210,9 +210,17 @@ def _plainly_short(room: Room, wants: Sequence[Want]) -> Shortage | None:
     return None
 
 
+def _is_unruled(wants: Sequence[Want]) -> bool:
+    """Whether the cluster has no rules for these pods, as in most fleets."""
+    for want in wants:  # noqa: SIM110 - every packing asks, and a generator costs more
+        if want.admission is not ADMITTED:
+            return False
+    return True
+
+
 def not_admitted(room: Room, wants: Sequence[Want]) -> Shortage | None:
     """A shortage because the cluster refuses some pods, or allows too few in their namespace."""
-    if all(want.admission is ADMITTED for want in wants):
+    if _is_unruled(wants):
         return None
     for want in wants:
         if want.count > 0 and want.admission.refusal:
@@ -229,12 +237,14 @@ def not_admitted(room: Room, wants: Sequence[Want]) -> Shortage | None:
 
 def short_allowances(room: Room, wants: Sequence[Want]) -> list[Beyond]:
     """The allowances that are too small for all sets together."""
+    if _is_unruled(wants):
+        return []
     return beyond(room, asked_by((want.admission, want.count) for want in wants))
 
 
 def _allowed(room: Room, wants: Sequence[Want], most: int) -> int:
     """How many copies of all sets the allowances of the cluster hold, up to `most`."""
-    if all(want.admission is ADMITTED for want in wants):
+    if _is_unruled(wants):
         return most
     if any(want.count > 0 and want.admission.refusal for want in wants):
         return 0
