@@ -158,7 +158,10 @@ class PlanningRound:
             )
             for pod_set in form.pod_sets
         ]
-        return [as_admitted(want, cluster) if want.shape.admitted else want for want in wants]
+        for pod_set in form.pod_sets:
+            if pod_set.shape.admitted:
+                return [as_admitted(want, cluster) for want in wants]
+        return wants
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:

@@ -70,7 +70,12 @@ def is_tied(placed: Placed) -> bool:
 
 def needs_of(placed: Placed) -> dict[str, Request]:
     """What a pod of each set takes of its node."""
-    return {pods.name: shape_in(pods.shape, placed.cluster).needs for pods in placed.pods}
+    return {
+        pods.name: (
+            shape_in(pods.shape, placed.cluster) if pods.shape.admitted else pods.shape
+        ).needs
+        for pods in placed.pods
+    }
 
 
 def are_alike(placement: Placed, other: Placed) -> bool:

@@ -9,6 +9,7 @@ from fairway.agent.columns import columns_of
 from fairway.agent.drivers.interface import NodeSeen, Observation, PodSeen, WorkSeen
 from fairway.agent.reports import Reports
 from fairway.api.amounts import Quantity
+from fairway.api.namespaces import NamespaceQuota, NamespaceRules
 from fairway.api.report import ClusterReport, WorkState
 from fairway.api.report_changes import apply_changes, fits, in_order
 
@@ -22,6 +23,14 @@ def node(name: str, *, is_ready: bool = True, cpu: int = 4) -> NodeSeen:
         allocatable={"cpu": cpu * 10**9, "memory": 8 * 2**30 * 10**9},
         labels={"kubernetes.io/hostname": name, "zone": "a"},
         is_ready=is_ready,
+    )
+
+
+def rules(namespace: str, *, pods: int = 4, others: int = 0) -> NamespaceRules:
+    """A namespace with a quota of pods."""
+    hard, used = ({"pods": Quantity.of(count)} for count in (pods, others))
+    return NamespaceRules(
+        name=namespace, quotas=(NamespaceQuota(name="q", hard=hard, others=used),)
     )
 
 
@@ -44,6 +53,7 @@ looks = st.tuples(
     st.dictionaries(st.sampled_from(NAMES), st.lists(pods, max_size=4)),
     st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["Pending", "Running", "Failed"])),
     st.integers(1, 8),
+    st.lists(st.sampled_from("ab"), unique=True),
 )
 
 
@@ -69,10 +79,10 @@ def requests(_work: str, _pod_set: str) -> dict[str, Quantity]:
 @settings(max_examples=150)
 @given(st.lists(looks, min_size=1, max_size=12), st.lists(st.booleans(), min_size=12, max_size=12))
 def test_the_hub_always_has_what_was_last_seen(
-    seen: list[tuple[list[str], dict, dict, int]], writes_succeed: list[bool]
+    seen: list[tuple[list[str], dict, dict, int, list[str]]], writes_succeed: list[bool]
 ) -> None:
     reports, reader = Reports("here", 1), Reader()
-    for number, ((present, works, phases, cpu), succeeds) in enumerate(
+    for number, ((present, works, phases, cpu, ruled), succeeds) in enumerate(
         zip(seen, writes_succeed, strict=False)
     ):
         observation = Observation(
@@ -81,6 +91,7 @@ def test_the_hub_always_has_what_was_last_seen(
                 name: WorkSeen(name=name, attempt=1, pods=tuple(work))
                 for name, work in works.items()
             },
+            namespaces=tuple(rules(name, pods=cpu) for name in sorted(ruled)),
         )
         states = {
             name: WorkState(work=name, attempt=1, phase=phase) for name, phase in phases.items()
@@ -103,6 +114,7 @@ def test_the_hub_always_has_what_was_last_seen(
         assert found.nodes == in_order(wanted).spec.nodes
         assert found.works == in_order(wanted).spec.works
         assert found.states == in_order(wanted).spec.states
+        assert found.namespaces == in_order(wanted).spec.namespaces
 
 
 def test_a_small_change_is_a_small_report() -> None:
@@ -125,6 +137,21 @@ def test_a_small_change_is_a_small_report() -> None:
     assert second.metadata.name == "here-0-difference"
     assert [state.work for state in second.spec.states] == ["team.w7"]
     assert not second.spec.nodes.names
+
+
+def test_what_others_use_of_a_quota_is_reported_alone() -> None:
+    reports = Reports("here", 1)
+    nodes = (node("n0"),)
+    reports.take(Observation(nodes=nodes, namespaces=(rules("a"), rules("b"))), [], {}, requests)
+    first = reports.next(0.0)
+    assert first is not None
+    reports.confirm(first)
+    changed = rules("b", others=2)
+    reports.take(Observation(nodes=nodes, namespaces=(rules("a"), changed)), [], {}, requests)
+    second = reports.next(1.0)
+    assert second is not None
+    assert second.spec.since_sequence == first.spec.sequence
+    assert second.spec.namespaces == (changed,)
 
 
 def test_many_nodes_come_in_chunks_and_keep_theirs() -> None:

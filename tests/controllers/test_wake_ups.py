@@ -15,6 +15,12 @@ from tests.builders import NOW, Plain, cluster, flavor, fleet, policy, queue, wo
 
 Edit = Callable[[Plain], object]
 EAST = cluster("east", 8)
+REPORT = {
+    "apiVersion": "fairway.dev/v1alpha1",
+    "kind": "ClusterReport",
+    "metadata": {"name": "east-0"},
+    "spec": {"cluster": "east", "agentEpoch": 1, "sequence": 1, "seenAt": timestamp(NOW)},
+}
 RUNS = workload("train", "q", count=4, running="east")
 WAITS = workload("train", "q", count=4)
 
@@ -43,6 +49,11 @@ FREES: dict[str, tuple[Plain, Edit, bool]] = {
         True,
     ),
     "a breaker counts": (fleet(), status(breakers=[{"name": "Moves", "pastHour": "1"}]), False),
+    "others leave a namespace of a cluster": (
+        REPORT, spec(namespaces=[{"name": "team", "quotas": [{"name": "q", "hard": {"pods": 4}}]}]),
+        True,
+    ),
+    "a report is newer": (REPORT, spec(sequence=2), False),
     "a workload gives back pods": (
         RUNS,
         lambda plain: plain["status"]["claim"]["placements"][0]["podSets"][0].update(count=2),

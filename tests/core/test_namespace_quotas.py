@@ -9,6 +9,7 @@ import pytest
 from fairway.api.reasons import sentence
 from fairway.core.checks.invariants import broken
 from fairway.core.cycle import plan
+from fairway.core.explain.explain import explain
 from fairway.core.forecast.ever_possible import impossible
 from fairway.core.snapshot import Snapshot
 from fairway.view.objects import Objects
@@ -434,6 +435,28 @@ def test_a_reason_names_the_quota_and_its_numbers() -> None:
     gibi = 2**30 * 10**9
     assert reason.short == (("asked", 8 * gibi), ("hard", 10 * gibi), ("left", 6 * gibi))
     assert "6Gi of 10Gi requests.memory" in sentence(reason)
+
+
+def test_the_nearest_place_counts_what_the_quota_leaves() -> None:
+    east = ruled("east", 8, quotas=[quota(hard={GPUS: 8}, others={GPUS: 4})])
+    facts = Objects.of([H100, queue("q", 99), east, workload("a", "q", count=6)]).facts(NOW)
+    (place,) = explain(facts, "team/a").places
+    assert (place.free_nanos, place.short_nanos) == (4 * 10**9, 2 * 10**9)
+
+
+def test_nothing_is_kept_for_a_gang_that_the_quota_keeps_out() -> None:
+    made = plan_of(
+        queue("q", 99),
+        four(),
+        workload("r", "q", count=3, running="east", since=600, runSeconds={"limit": 3600}),
+        workload("a", "q", count=8, waited=90),
+        workload("b", "q", count=1),
+    )
+    assert made.reservations == ()
+    assert told(made) == [
+        "b starts in east:1@h100",
+        "a waits: DoesNotFit, NoVictims, NoPool",
+    ]
 
 
 def test_a_refusal_says_what_to_change() -> None:

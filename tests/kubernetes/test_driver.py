@@ -12,6 +12,7 @@ import pytest
 
 from fairway.agent.drivers.interface import LogQuery, Observation
 from fairway.agent.drivers.kubernetes import rights
+from fairway.api.amounts import Quantity
 from fairway.api.work import Manifest, Stop
 from tests.contracts.drivers import (
     config_map,
@@ -154,6 +155,9 @@ class TestWhatIsSeen:
             # Until it is counted, the server says only that it does not know yet.
             counted = ("--for=jsonpath={.status.hard.pods}=0", f"--timeout={PATIENCE_SECONDS}s")
             await kubectl(member, "wait", "resourcequota/tight", *counted)
+            told = await rig.until(lambda item: bool(item.namespaces), "the rules of a namespace")
+            assert [rules.name for rules in told.namespaces] == ["default"]
+            assert told.namespaces[0].quotas[0].hard == {"pods": Quantity.of(0)}
             one = work("one")
             await rig.driver.apply(one)
             await rig.until(
@@ -162,6 +166,7 @@ class TestWhatIsSeen:
             )
         finally:
             await kubectl(member, "delete", "resourcequota", "tight", "--namespace=default")
+        await rig.until(lambda item: not item.namespaces, "no rules any more")
 
     async def test_devices_of_resource_slices_are_counted_and_those_in_use_are_not_free(
         self, rig: KubernetesRig, member: Member

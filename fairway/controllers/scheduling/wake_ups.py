@@ -172,7 +172,7 @@ def _cluster(cluster: Any) -> Any:
 def _report(report: Any) -> Any:
     spec = report.spec
     pools = [(pool.name, pool.nodes, pool.stock) for pool in spec.pools]
-    return spec.nodes, spec.removed_nodes, pools
+    return spec.nodes, spec.removed_nodes, pools, spec.namespaces
 
 
 def _fleet(fleet: Any) -> Any:

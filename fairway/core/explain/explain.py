@@ -222,10 +222,7 @@ def _places(
                 continue
             room, wants = planning.ledger.rooms[cluster], planning.wants(cluster, request)
             fits = isinstance(pack.pack(room, wants, workload.domain), pack.Packed)
-            counts = {
-                want.name: min(want.count, pack.count(room, want.shape, want.mask))
-                for want in wants
-            }
+            counts = {want.name: min(want.count, pack.placeable(room, want)) for want in wants}
             free = full if fits else _amount(form, resource, counts)
             nearest = Nearest(
                 cluster=cluster,

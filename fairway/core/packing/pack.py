@@ -49,6 +49,7 @@ __all__ = [
     "not_admitted",
     "pack",
     "pack_most",
+    "placeable",
     "short_allowances",
     "slots",
 ]
@@ -113,6 +114,12 @@ def count(room: Room, shape: Shape, mask: Mask | None = None) -> int:
     space = Space(room)
     positions = space.candidates(shape.needs, mask)
     return int(space.pods_at(shape.needs, positions).sum())
+
+
+def placeable(room: Room, want: Want) -> int:
+    """How many pods of a set fit on nodes, and in what the cluster allows in their namespace."""
+    each = replace(want, count=1)
+    return _allowed(room, [each], count(room, want.shape, want.mask))
 
 
 def pack(room: Room, wants: Sequence[Want], domain: str = "") -> Packed | Shortage:
@@ -203,9 +210,17 @@ def _plainly_short(room: Room, wants: Sequence[Want]) -> Shortage | None:
     return None
 
 
+def _is_unruled(wants: Sequence[Want]) -> bool:
+    """Whether the cluster has no rules for these pods, as in most fleets."""
+    for want in wants:  # noqa: SIM110 - every packing asks, and a generator costs more
+        if want.admission is not ADMITTED:
+            return False
+    return True
+
+
 def not_admitted(room: Room, wants: Sequence[Want]) -> Shortage | None:
     """A shortage because the cluster refuses some pods, or allows too few in their namespace."""
-    if all(want.admission is ADMITTED for want in wants):
+    if _is_unruled(wants):
         return None
     for want in wants:
         if want.count > 0 and want.admission.refusal:
@@ -222,12 +237,14 @@ def not_admitted(room: Room, wants: Sequence[Want]) -> Shortage | None:
 
 def short_allowances(room: Room, wants: Sequence[Want]) -> list[Beyond]:
     """The allowances that are too small for all sets together."""
+    if _is_unruled(wants):
+        return []
     return beyond(room, asked_by((want.admission, want.count) for want in wants))
 
 
 def _allowed(room: Room, wants: Sequence[Want], most: int) -> int:
     """How many copies of all sets the allowances of the cluster hold, up to `most`."""
-    if all(want.admission is ADMITTED for want in wants):
+    if _is_unruled(wants):
         return most
     if any(want.count > 0 and want.admission.refusal for want in wants):
         return 0

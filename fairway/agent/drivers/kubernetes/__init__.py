@@ -2,6 +2,7 @@
 
     driver, open_driver    the driver itself: what an agent calls
     picture                the last known nodes, pods and objects
+    namespaces             quotas and limits of namespaces, and what others use of them
     nodes, pods            what is kept of a node and of a pod
     accelerators           the accelerator model of a node, by the usual labels
     devices                devices that drivers publish in resource slices

@@ -242,6 +242,7 @@ class Opened:
             nodes=self.picture.nodes_seen(),
             works=self.works.seen(),
             pools=self.offering.listed_pools(),
+            namespaces=self.picture.namespaces.rules(),
             offered=match.pools,
             quotas=match.quotas,
             kinds=self._names,

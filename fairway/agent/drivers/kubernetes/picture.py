@@ -14,6 +14,7 @@ from fairway.agent.drivers.kubernetes import marks
 from fairway.agent.drivers.kubernetes.device_classes import DeviceClass
 from fairway.agent.drivers.kubernetes.devices import Allocation, Devices, ObjectName, Slice
 from fairway.agent.drivers.kubernetes.keys import ObjectKey
+from fairway.agent.drivers.kubernetes.namespaces import Namespaces
 from fairway.agent.drivers.kubernetes.nodepools import INSTANCE_TYPE, Found, find_pools
 from fairway.agent.drivers.kubernetes.nodes import Node
 from fairway.agent.drivers.kubernetes.pods import NO_USE, OwnPod, Use
@@ -53,6 +54,7 @@ class Picture:
         self._seen: dict[str, NodeSeen] = {}
         self._listed: tuple[NodeSeen, ...] = ()
         self.devices = Devices()
+        self.namespaces = Namespaces(changed)
         self._own_pods: dict[ObjectName, OwnPod] = {}  # of works
         self._node_pools: dict[tuple[ResourceKey, ObjectName], JsonObject] = {}
         self._found: tuple[frozenset[str], Found] | None = None
@@ -149,6 +151,7 @@ class Picture:
         self._count(pod, +1)
         for item in (before, pod):
             if isinstance(item, OwnPod):
+                self.namespaces.take_pod(item, 1 if item is pod else -1)
                 self._place(place, item, is_there=item is pod)
                 self._touched(item.work)
                 self._changed()

@@ -24,6 +24,7 @@ from fairway.kinds.plain import child, maps_at, number, text
 from fairway.kinds.pods import pod_requests
 
 _OVER = ("Succeeded", "Failed")
+_SPECS_MOST = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ class OwnPod:
     containers: tuple[str, ...]
     is_placeholder: bool = False
     is_controlled: bool = False  # a controller replaces it, and deletes it with itself
+    counted: bytes = b""  # the part of its spec that quotas of its namespace count, until it ends
 
 
 class _Owner(msgspec.Struct):
@@ -77,6 +79,9 @@ class _Spec(msgspec.Struct, rename="camel"):
     init_containers: list[_Container] = []
     resources: dict[str, Any] = {}
     overhead: dict[str, Any] = {}
+    priority_class_name: str = ""
+    active_deadline_seconds: int | None = None
+    affinity: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Phase(msgspec.Struct, rename="camel"):
@@ -93,6 +98,7 @@ class _Pod(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Pod).decode
 _decode_phase = msgspec.json.Decoder(_Phase).decode
 _decode_plain = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class ReadPod:
@@ -102,6 +108,7 @@ class ReadPod:
         """`cluster` is the value of the label that marks pods of works."""
         self._cluster = cluster
         self._amounts: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
+        self._specs: dict[bytes, bytes] = {}
 
     def __call__(self, raw: bytes) -> Use | OwnPod:
         pod = _decode(raw)
@@ -114,24 +121,40 @@ class ReadPod:
         labels = pod.metadata.labels
         if labels.get(CLUSTER) != self._cluster or WORK not in labels:
             return use
-        return _own(pod, use, _decode_plain(pod.status))
+        counted = b"" if status.phase in _OVER else self._count(pod.spec)
+        return _own(pod, use, _decode_plain(pod.status), counted)
+
+    def _count(self, spec: _Spec) -> bytes:
+        """What quotas of a namespace look at; equal pods share one value."""
+        plain = _resources(spec)
+        plain["priorityClassName"] = spec.priority_class_name
+        plain["activeDeadlineSeconds"] = spec.active_deadline_seconds
+        plain["affinity"] = spec.affinity
+        encoded = _encode(plain)
+        if len(self._specs) >= _SPECS_MOST:
+            self._specs.clear()
+        return self._specs.setdefault(encoded, encoded)
 
     def _take(self, spec: _Spec) -> Mapping[str, int]:
-        plain: JsonObject = {
-            "containers": [{"resources": container.resources} for container in spec.containers],
-            "initContainers": [
-                {"resources": container.resources, "restartPolicy": container.restart_policy}
-                for container in spec.init_containers
-            ],
-            "resources": spec.resources,
-            "overhead": spec.overhead,
-        }
-        amounts = {name: amount.nanos for name, amount in pod_requests(plain).items()}
+        amounts = {name: amount.nanos for name, amount in pod_requests(_resources(spec)).items()}
         key = (*sorted(amounts.items()), ("pods", NANO))
         return self._amounts.setdefault(key, dict(key))
 
 
-def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
+def _resources(spec: _Spec) -> JsonObject:
+    """The resources of a pod, as they stand in its spec."""
+    return {
+        "containers": [{"resources": container.resources} for container in spec.containers],
+        "initContainers": [
+            {"resources": container.resources, "restartPolicy": container.restart_policy}
+            for container in spec.init_containers
+        ],
+        "resources": spec.resources,
+        "overhead": spec.overhead,
+    }
+
+
+def _own(pod: _Pod, use: Use, status: JsonObject, counted: bytes) -> OwnPod:
     labels = pod.metadata.labels
     phase = _phase(pod, status)
     failure = None
@@ -169,6 +192,7 @@ def _own(pod: _Pod, use: Use, status: JsonObject) -> OwnPod:
         containers=seen.containers,
         is_placeholder=PLACEHOLDER in labels,
         is_controlled=any(owner.controller for owner in pod.metadata.owner_references),
+        counted=counted,
     )
 
 

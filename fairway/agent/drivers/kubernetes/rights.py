@@ -19,9 +19,11 @@ _RBAC = "rbac.authorization.k8s.io"
 _READING = ("get", "list", "watch")
 _SEEN = (
     ("", "events"),
+    ("", "limitranges"),
     ("", "namespaces"),
     ("", "nodes"),
     ("", "pods"),
+    ("", "resourcequotas"),
     ("autoscaling.x-k8s.io", "provisioningrequests"),
     ("cluster.x-k8s.io", "machinedeployments"),
     ("karpenter.sh", "nodepools"),

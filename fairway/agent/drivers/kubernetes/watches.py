@@ -7,6 +7,7 @@ that cannot be watched for lack of rights is reported and retried.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from fairway.agent.drivers.kubernetes import marks
 from fairway.agent.drivers.kubernetes.device_classes import read_class
 from fairway.agent.drivers.kubernetes.devices import kinds_of, read_allocation, read_slice
 from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of_kind
+from fairway.agent.drivers.kubernetes.namespaces import LIMITS, QUOTAS, read_limits, read_quota
 from fairway.agent.drivers.kubernetes.nodes import ReadNode
 from fairway.agent.drivers.kubernetes.picture import Picture, Trouble
 from fairway.agent.drivers.kubernetes.pods import ReadPod
@@ -89,6 +91,10 @@ class Following:
         )
         self._nodes.followers.append(lambda name, node: picture.take_node(name[1], node))
         self._pods.followers.append(picture.take_pod)
+        self._quotas = Informer(api, QUOTAS, read=read_quota, clock=clock)
+        self._quotas.followers.append(picture.namespaces.take_quota)
+        self._limits = Informer(api, LIMITS, read=read_limits, clock=clock)
+        self._limits.followers.append(picture.namespaces.take_limits)
 
     @property
     def fault(self) -> ApiError | None:
@@ -103,6 +109,7 @@ class Following:
     def hurry(self) -> None:
         """Skips the backoff of all informers, since the cluster answers again."""
         informers: list[Informer[Any]] = [self._nodes, self._pods, self._events, *self._devices]
+        informers += [self._quotas, self._limits]
         informers += [informer for informer, _ in self._kinds.values()]
         for informer in informers:
             informer.hurry()
@@ -123,9 +130,13 @@ class Following:
                     await self.follow(kind)
 
         await asyncio.gather(*(look(kind) for kind in kinds))
-        self._tasks += [asyncio.ensure_future(item.run()) for item in (self._pods, self._events)]
+        further = (self._pods, self._events, self._quotas, self._limits)
+        self._tasks += [asyncio.ensure_future(item.run()) for item in further]
         await self._until(self._nodes)
         await self._until(self._pods)
+        for informer in (self._quotas, self._limits):
+            with suppress(ApiError):  # an agent may lack the right to see the rules of namespaces
+                await self._until(informer)
 
     def _follow_devices(self, version: str) -> None:
         slices, claims, classes = kinds_of(version)

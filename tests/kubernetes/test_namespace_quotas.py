@@ -1,0 +1,79 @@
+"""ResourceQuotas of real clusters: a hub starts nothing that they would refuse."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fairway.agent.drivers.kubernetes import rights
+from tests.kubernetes.driving import prepare
+from tests.kubernetes.fixtures import IN_THE_FLEET
+from tests.kubernetes.fleet import Fleet, Member
+from tests.kubernetes.hubs import Json, gang, hub_of
+from tests.waiting import PATIENCE_SECONDS
+
+pytestmark = IN_THE_FLEET
+GPUS = "requests.nvidia.com/gpu"
+COUNTED = f"--timeout={PATIENCE_SECONDS}s"
+
+
+HERE = {
+    "apiVersion": "fairway.dev/v1alpha1",
+    "kind": "PlacementPolicy",
+    "metadata": {"name": "here", "namespace": "team"},
+    "spec": {"groups": [{"name": "here", "selector": {"names": ["hangzhou"]}}]},
+}
+
+
+def quota(gpus: int) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "compute", "namespace": "team"},
+        "spec": {"hard": {GPUS: str(gpus)}},
+    }
+
+
+@asynccontextmanager
+async def limited(member: Member, gpus: int) -> AsyncIterator[None]:
+    """A member whose namespace `team` has a quota of GPUs for a while."""
+
+    def begin() -> None:
+        member.apply(rights.namespace_of_tenant("team", member.name))
+        prepare(member, "team")
+        member.apply(quota(gpus))
+        counted = f"--for=jsonpath={{.status.hard.requests\\.nvidia\\.com/gpu}}={gpus}"
+        member.kubectl("wait", "resourcequota/compute", "--namespace=team", counted, COUNTED)
+
+    await asyncio.to_thread(begin)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(
+            member.kubectl, "delete", "resourcequota", "compute", "--namespace=team"
+        )
+
+
+async def test_a_gang_goes_where_the_quota_of_its_namespace_holds_it(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    fleet.start("hangzhou", "berlin")
+    async with (
+        limited(fleet.members["hangzhou"], 8),
+        hub_of(fleet, tmp_path, "hangzhou", "berlin") as hub,
+    ):
+        await hub.apply(gang("large", pods=2))
+        await hub.until("large", "Running")
+        assert len(await hub.pods("berlin", "large")) == 2
+        await hub.apply(gang("small"))
+        await hub.until("small", "Running")
+        assert len(await hub.pods("hangzhou", "small")) == 1
+        await hub.apply(HERE, gang("next", policy="here"))
+        waiting = await hub.until("next", lambda item: bool(item.status.reason), "a reason")
+        assert waiting.status.reason == "NamespaceQuotaExceeded"
+        assert await hub.pods("hangzhou", "next") == []
+        await asyncio.to_thread(hub.members["hangzhou"].apply, quota(16))
+        await hub.until("next", "Running")
+        assert len(await hub.pods("hangzhou", "next")) == 1
