@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -28,7 +29,7 @@ from fairway.core.allowances import AllowanceKey
 from fairway.core.leaving_allowances import holders, leavers, whose_allowance, will_go
 from fairway.core.model import FlavorResource, Request, Usage, Workload, usage_of
 from fairway.core.nodes import Packing
-from fairway.core.quota.tree import Tree
+from fairway.core.quota.tree import ANYWHERE, Tree
 
 if TYPE_CHECKING:
     from fairway.core.ledger import Ledger
@@ -249,7 +250,7 @@ class Leaving:
         self._earlier = _of_earlier(snapshot)  # of what was being released before
         self._settling = self._settle(self._earlier)  # the charges by which it is gone
         self._current = ""
-        self._may_borrow = True  # the current workload
+        self._reach = ANYWHERE  # for quota, of the current workload
         self._awaited: dict[str, None] = {}  # by the current workload, in order
 
     def copy(self) -> Leaving:
@@ -266,8 +267,17 @@ class Leaving:
     def turn_to(self, workload: Workload) -> None:
         """Makes a workload the current one; it still waits for its earlier victims."""
         self._current = workload.key
-        self._may_borrow = workload.preemptible
+        self._reach = ANYWHERE if workload.preemptible else 0
         self._awaited = dict.fromkeys(self._still_here(workload))
+
+    @contextmanager
+    def within(self, reach: int) -> Iterator[None]:
+        """The current workload waits for what leaves rather than reach further for quota."""
+        before, self._reach = self._reach, min(self._reach, reach)
+        try:
+            yield
+        finally:
+            self._reach = before
 
     def add(self, victim: Workload, usage: Usage) -> None:
         """Adds a victim of the current workload."""
@@ -425,9 +435,9 @@ class Leaving:
     def _short(self, tree: Tree, queue: str, needs: Usage) -> Collection[FlavorResource]:
         """What the current workload lacks in quota; what is not preemptible never borrows."""
         short = dict(tree.shortfall(queue, needs))
-        if not self._may_borrow:
-            lent = (pair for pair in sorted(needs) if tree.borrow_level(queue, {pair: needs[pair]}))
-            short.update(dict.fromkeys(lent, 0))
+        if self._reach != ANYWHERE:
+            levels = {pair: tree.borrow_level(queue, {pair: needs[pair]}) for pair in sorted(needs)}
+            short.update((pair, 0) for pair, level in levels.items() if level > self._reach)
         return short
 
     def _whose_old_quota(self, ledger: Ledger, queue: str, needs: Usage) -> Iterable[str]:

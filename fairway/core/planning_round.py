@@ -36,6 +36,7 @@ from fairway.core.packing.pack import Want, as_admitted
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.quota.flavors import Assignment, assignments, groups_of
 from fairway.core.quota.limits import Full, total_of, without_place
+from fairway.core.quota.tree import ANYWHERE
 from fairway.core.reservations.kept_quota import KeptQuota
 from fairway.core.reservations.reservations import Reservations
 from fairway.core.snapshot import Snapshot
@@ -210,7 +211,7 @@ class PlanningRound:
         workload: Workload,
         usage: Usage,
         *,
-        may_borrow: bool = True,
+        reach: int = ANYWHERE,
         is_restrained: bool = False,
     ) -> int | None:
         """How many times `usage` fits into what queue and user have left; None: no limit.
@@ -222,11 +223,12 @@ class PlanningRound:
         for pair, amount in usage.items():
             if amount and tree.covers(queue, pair[1]):
                 available = tree.available(queue, pair)
-                if not workload.preemptible or not may_borrow:
-                    # A workload that cannot be preempted must not borrow: the quota could not be
-                    # reclaimed.
-                    available = min(available, tree.left_of_own(queue, pair))
-                elif is_restrained:
+                # A workload that cannot be preempted must not borrow: the quota could not be
+                # reclaimed.
+                within = reach if workload.preemptible else 0
+                if within != ANYWHERE:
+                    available = min(available, tree.left_within(queue, pair, within))
+                if is_restrained:
                     available = min(available, tree.left_of_own(tree.owner(queue, pair), pair))
                 most.append(available // amount)
         total = total_of(usage)

@@ -159,6 +159,20 @@ def own_eight(**fungibility: str) -> Plain:
                  fungibility=fungibility)  # fmt: skip
 
 
+_NEAR_AND_FAR = [
+    A100, queue("root"), queue("team", parent="root"),
+    queue("near", quotas={"h100": 0, "a100": 8}, parent="team"),
+    queue("far", quotas={"h100": 8, "a100": 0}, parent="root"),
+    cluster("east", 8), cluster("west", 8, model="a100"),
+]  # fmt: skip
+
+
+def nothing_own(**fungibility: str) -> Plain:
+    """A queue that borrows A100s from its team, and H100s from beyond it."""
+    return queue("q", quotas={"h100": 0, "a100": 0}, parent="team", preemption=LOWER,
+                 fungibility=fungibility)  # fmt: skip
+
+
 FLAVORS = {
     "the lower priority yields, though it is on the second flavor": (
         [*two_flavors(), runs("fifty", priority=50), on_a100("minus-five", priority=-5),
@@ -207,6 +221,44 @@ FLAVORS = {
         [*_LENDER, own_eight(**_RATHER_PREEMPTS), runs("low"),
          workload("web", "q", mode="Divided", replicas=8, priority=9)],
         ["low yields to web", "web starts in east:8@h100 after low"],
+    ),
+    "a queue that would rather preempt waits for its own quota that is being freed": (
+        [*_LENDER, own_eight(**_RATHER_PREEMPTS), leaving(runs("stopping")), urgent(8)],
+        ["urgent starts in east:8@h100 after stopping", "stopping waits: StillEnding"],
+    ),
+    "also if it preempts nobody": (
+        [*_LENDER, {**own_eight(**_RATHER_PREEMPTS), "spec": {
+            **own_eight(**_RATHER_PREEMPTS)["spec"], "preemption": {}}},
+         leaving(runs("stopping")), urgent(8)],
+        ["urgent starts in east:8@h100 after stopping", "stopping waits: StillEnding"],
+    ),
+    "wherever that is in use": (
+        [*_LENDER[:3], cluster("east", 8), cluster("closed", 8, hold="Hold"),
+         own_eight(**_RATHER_PREEMPTS),
+         leaving(workload("stopping", "q", count=8, running="closed")), urgent(8)],
+        ["urgent starts in east:8@h100 after stopping", "stopping waits: StillEnding"],
+    ),
+    "a service waits for its own quota too": (
+        [*_LENDER, own_eight(**_RATHER_PREEMPTS), leaving(runs("stopping")),
+         workload("web", "q", mode="Divided", replicas=8, priority=9)],
+        ["web starts in east:8@h100 after stopping", "stopping waits: StillEnding"],
+    ),
+    "and preempts nearby rather than borrow from afar": (
+        [*_NEAR_AND_FAR, nothing_own(**_RATHER_PREEMPTS), on_a100("low"), urgent(8)],
+        ["low yields to urgent", "urgent starts in west:8@a100 after low"],
+    ),
+    "by default it borrows from afar rather than preempt nearby": (
+        [*_NEAR_AND_FAR, nothing_own(), on_a100("low"), urgent(8)],
+        ["urgent starts in east:8@h100"],
+    ),
+    "a service preempts nearby rather than borrow from afar too": (
+        [*_NEAR_AND_FAR, nothing_own(**_RATHER_PREEMPTS), on_a100("low"),
+         workload("web", "q", mode="Divided", replicas=8, priority=9)],
+        ["low yields to web", "web starts in west:8@a100 after low"],
+    ),
+    "idle quota nearby comes before what could be preempted there": (
+        [*_NEAR_AND_FAR, nothing_own(**_RATHER_PREEMPTS), urgent(8)],
+        ["urgent starts in west:8@a100"],
     ),
     "where there is no cluster, quota is compared in the same way": (
         [A100, queue("q", quotas={"h100": 8, "a100": 8}, preemption=LOWER),

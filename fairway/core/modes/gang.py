@@ -29,8 +29,8 @@ from fairway.core.modes.ladder import (
     forms_due,
     least_harmful,
     offers,
+    reaches,
     steps_of,
-    victim_passes,
 )
 from fairway.core.modes.outcome import Outcome
 from fairway.core.packing import pack
@@ -40,6 +40,7 @@ from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims, find_victims
 from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool
 from fairway.core.quota.flavors import Assignment
+from fairway.core.quota.tree import ANYWHERE
 from fairway.core.reasons import (
     NoPools,
     NoRoom,
@@ -82,10 +83,8 @@ class _Gang:
         del rung
         return not self.is_placed
 
-    def victims(
-        self, cluster: str, option: Assignment, *, may_borrow: bool = True
-    ) -> Victims | None:
-        return find_victims(self.planning, self._request(option), cluster, may_borrow=may_borrow)
+    def victims(self, cluster: str, option: Assignment, *, reach: int = ANYWHERE) -> Victims | None:
+        return find_victims(self.planning, self._request(option), cluster, reach=reach)
 
     def new_nodes(self, cluster: str, option: Assignment) -> Provisioned | NoNodes:
         request = self._request(option)
@@ -98,7 +97,7 @@ class _Gang:
             reason = self._quota_reason(request)
             if reason is not None:
                 outcome.reasons.append(reason)
-            elif step.may_borrow or not self._borrow_level(option):
+            elif self._borrow_level(option) <= step.reach:
                 self._take_room(request, step, outcome)
             if self.is_placed:
                 return
@@ -149,7 +148,7 @@ class _Gang:
             request = self._request(option)
             if quota_reason(self.planning, request) is not None:
                 continue
-            if not step.may_borrow and self._borrow_level(option):
+            if self._borrow_level(option) > step.reach:
                 continue
             parts = split(self.planning, request, tuple(places))
             if parts is None:
@@ -221,19 +220,20 @@ class _Gang:
         step = LadderStep(group="", clusters=NOWHERE, options=options)
         if not options:
             outcome.reasons.append(no_flavor(self.planning, self.workload, self.form))
-        for may_borrow in victim_passes(self.planning, self.workload):
+        for reach in reaches(self.planning, self.workload):
             for option in self._by_preference(options):
                 request = self._request(option)
                 reason = self._quota_reason(request)
-                if reason is None and (may_borrow or not self._borrow_level(option)):
+                if reason is None and self._borrow_level(option) <= reach:
                     self._admit(request, ("", ""), None, outcome)
                     return
-                if reason is not None and may_borrow:
+                if reason is not None and reach == ANYWHERE:
                     outcome.reasons.append(reason)
-            offers = self.offers(replace(step, may_borrow=may_borrow), Outcome())
+            offers = self.offers(replace(step, reach=reach), Outcome())
             best = least_harmful(self.planning, self.workload, offers)
             if best is not None:
-                self.take_victims(best, "", outcome)
+                with self.planning.leaving.within(reach):
+                    self.take_victims(best, "", outcome)
                 return
 
     def _request(self, option: Assignment) -> PlacementRequest:

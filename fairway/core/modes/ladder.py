@@ -8,7 +8,8 @@ much as they get. The rules are the same for all modes:
 - a rung whose circuit breaker is open gives nothing, and a reason says so;
 - if the policy weighs prices, new nodes that cost less than the lost work come before victims;
 - if the queue tries the next flavor before it borrows, its own quota comes first;
-- if the queue prefers preemption to borrowing, a group is first tried without borrowing;
+- if the queue prefers preemption to borrowing, a group is first tried without borrowing, then with
+  quota from ever higher up the tree;
 - every refusal is a reason, computed only when it is read.
 """
 
@@ -30,6 +31,7 @@ from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned
 from fairway.core.provisioning.price import price_of_loss, price_of_nodes
 from fairway.core.quota.flavors import Assignment
+from fairway.core.quota.tree import ANYWHERE
 from fairway.core.reasons import MayNotUse, no_flavor, user_reason
 
 NOWHERE: Final = Names(("",))  # where quota alone decides
@@ -37,12 +39,15 @@ NOWHERE: Final = Names(("",))  # where quota alone decides
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderStep:
-    """Where to take capacity: a group, its clusters, and the flavors in the queue's order."""
+    """Where to take capacity: a group, its clusters, and the flavors in the queue's order.
+
+    `reach` is the height of the subtree, from the queue up, whose quota may be used; 0: its own.
+    """
 
     group: str
     clusters: Names
     options: list[Assignment]
-    may_borrow: bool = True
+    reach: int = ANYWHERE
 
 
 class Climber(Protocol):
@@ -67,9 +72,7 @@ class Climber(Protocol):
     def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
         """Takes nodes of elastic pools."""
 
-    def victims(
-        self, cluster: str, option: Assignment, *, may_borrow: bool = True
-    ) -> Victims | None:
+    def victims(self, cluster: str, option: Assignment, *, reach: int = ANYWHERE) -> Victims | None:
         """The victims in a cluster for the smallest amount that the workload takes."""
 
     def new_nodes(self, cluster: str, option: Assignment) -> Provisioned | NoNodes:
@@ -123,11 +126,11 @@ def climb(climber: Climber, outcome: Outcome) -> None:
     }
     steps = steps_of(planning, workload)
     preempting = {group for group, rung, _ in steps if rung == "Preempt"}
-    passes = victim_passes(planning, workload)
+    passes = reaches(planning, workload)
     for group, rung, names in steps:
         step = LadderStep(group=group, clusters=names, options=options)
-        if rung == "Idle" and group in preempting and not all(passes):
-            _take_own(climber, step, outcome)
+        for reach in passes[:-1] if rung == "Idle" and group in preempting else ():
+            _take_near(climber, replace(step, reach=reach), outcome)
         if rung == "Preempt" and climber.wants(rung) and _is_cheaper_to_buy(climber, step):
             climber.take_new_nodes(step, outcome)
         if not climber.wants(rung):
@@ -163,8 +166,8 @@ def _is_cheaper_to_buy(climber: Climber, step: LadderStep) -> bool:
     return bool(lost and bought) and min(bought) < min(lost)
 
 
-def _take_own(climber: Climber, step: LadderStep, outcome: Outcome) -> None:
-    """Takes idle capacity, else victims, without borrowing.
+def _take_near(climber: Climber, step: LadderStep, outcome: Outcome) -> None:
+    """Takes idle capacity, else victims, without borrowing from further up than a step reaches.
 
     Reasons are left to the later steps, which look at everything again.
     """
@@ -175,7 +178,8 @@ def _take_own(climber: Climber, step: LadderStep, outcome: Outcome) -> None:
     for take in takes:
         if climber.wants("Idle"):
             attempt = Outcome()
-            take(replace(step, may_borrow=False), attempt)
+            with planning.leaving.within(step.reach):
+                take(step, attempt)
             outcome.steps.extend(attempt.steps)
             if not climber.wants("Idle"):
                 outcome.reasons.clear()
@@ -197,14 +201,14 @@ def offers(
             continue
         names: Sequence[str] = step.clusters
         if names is not NOWHERE:
-            names = clusters_to_search(planning, request, names)
-        yield _victims_in(climber, option, names, may_borrow=step.may_borrow)
+            names = clusters_to_search(planning, request, names, step.reach)
+        yield _victims_in(climber, option, names, reach=step.reach)
 
 
 def _victims_in(
-    climber: Climber, option: Assignment, clusters: Sequence[str], *, may_borrow: bool
+    climber: Climber, option: Assignment, clusters: Sequence[str], *, reach: int
 ) -> Iterator[Victims | None]:
-    return (climber.victims(name, option, may_borrow=may_borrow) for name in clusters)
+    return (climber.victims(name, option, reach=reach) for name in clusters)
 
 
 def least_harmful(
@@ -241,16 +245,18 @@ def borrows_last(planning: PlanningRound, workload: Workload) -> bool:
     return planning.queue(workload).fungibility.borrows_last
 
 
-def victim_passes(planning: PlanningRound, workload: Workload) -> tuple[bool, ...]:
-    """Whether idle capacity and victims may mean borrowing, for each time they are tried."""
-    prefers_preemption = planning.queue(workload).fungibility.prefers_preemption
-    return (False, True) if prefers_preemption else (True,)
+def reaches(planning: PlanningRound, workload: Workload) -> tuple[int, ...]:
+    """How far each try of idle capacity and victims reaches up the quota tree; the last: anywhere.
+
+    A queue that prefers preemption compares how far it borrows before it compares what yields.
+    """
+    if not planning.queue(workload).fungibility.prefers_preemption:
+        return (ANYWHERE,)
+    return (*planning.ledger.tree.heights(workload.queue)[:-1], ANYWHERE)
 
 
-def borrow_passes(
-    planning: PlanningRound, workload: Workload, step: LadderStep
-) -> tuple[bool, ...]:
-    """For services and sweeps: whether each pass over the flavors may borrow."""
-    if not step.may_borrow:
-        return (False,)
-    return (False, True) if borrows_last(planning, workload) else (True,)
+def borrow_passes(planning: PlanningRound, workload: Workload, step: LadderStep) -> tuple[int, ...]:
+    """For services and sweeps: how far each pass over the flavors reaches up the quota tree."""
+    if not step.reach or not borrows_last(planning, workload):
+        return (step.reach,)
+    return (0, step.reach)

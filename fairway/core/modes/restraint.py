@@ -32,10 +32,10 @@ def victims_to_grow(
     cluster: str,
     placed: Iterable[Placed],
     *,
-    may_borrow: bool,
+    reach: int,
 ) -> Victims | None:
     """The victims that a workload with these placements may preempt in order to grow."""
-    victims = find_victims(planning, request, cluster, may_borrow=may_borrow)
+    victims = find_victims(planning, request, cluster, reach=reach)
     if victims is None or not _is_peaceful(planning, request.workload, placed, victims):
         return None
     return victims

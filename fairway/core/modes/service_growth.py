@@ -27,6 +27,7 @@ from fairway.core.preemption.find import Victims
 from fairway.core.preemption.freed_bounds import clusters_to_search
 from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool, most_on_new_nodes
 from fairway.core.quota.flavors import Assignment
+from fairway.core.quota.tree import ANYWHERE
 from fairway.core.reasons import no_pool, no_room_for_more, quota_reason, user_reason
 
 
@@ -75,13 +76,13 @@ class Growth:
     def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
         """Divides as many replicas as fit over the idle room of a group."""
         service, tried = self.service, self._options(step)
-        for may_borrow in borrow_passes(self.planning, self.workload, step):
+        for reach in borrow_passes(self.planning, self.workload, step):
             if service.is_bound and len(tried) > 1:
-                self._divide_together(step, tried, may_borrow=may_borrow)
+                self._divide_together(step, tried, reach=reach)
             for option in tried:
                 usable = self.usable(step, option)
-                self._divide(step, option, usable, may_borrow=may_borrow)
-                if may_borrow and service.waiting > 0:
+                self._divide(step, option, usable, reach=reach)
+                if reach == step.reach and service.waiting > 0:
                     self._refuse(step, option, usable, outcome)
 
     def _options(self, step: LadderStep) -> list[Assignment]:
@@ -108,12 +109,12 @@ class Growth:
         return usable
 
     def _divide(
-        self, step: LadderStep, option: Assignment, usable: Mapping[str, int], *, may_borrow: bool
+        self, step: LadderStep, option: Assignment, usable: Mapping[str, int], *, reach: int
     ) -> None:
         service = self.service
         target = service.workload.replicas
         if not service.is_copied:
-            quota = max(0, service.quota_for(option, may_borrow=may_borrow))
+            quota = max(0, service.quota_for(option, reach=reach))
             wanted = min(service.shortage(option), quota)
             target = sum(service.counts.values()) - service.overhang() + wanted
             if wanted <= 0:
@@ -126,44 +127,42 @@ class Growth:
         for name in step.clusters:
             more = shares.counts.get(name, 0) - service.counts.get(name, 0)
             # Copies in all clusters together may exceed the quota, so it is checked each time.
-            quota = service.quota_for(option, may_borrow=may_borrow)
+            quota = service.quota_for(option, reach=reach)
             more = min(more, usable.get(name, 0), quota)
             if more > 0:
                 service.add(name, more, option)
 
     def _divide_together(
-        self, step: LadderStep, tried: Collection[Assignment], *, may_borrow: bool
+        self, step: LadderStep, tried: Collection[Assignment], *, reach: int
     ) -> None:
         """Divides over clusters of all flavors, each on the first flavors with room and quota."""
         service = self.service
         while True:
             offers: dict[str, tuple[Assignment, int]] = {}
             for option in tried:
-                quota = max(0, service.quota_for(option, may_borrow=may_borrow))
+                quota = max(0, service.quota_for(option, reach=reach))
                 for name, room in self.usable(step, option).items():
                     if min(room, quota) > 0:
                         offers.setdefault(name, (option, min(room, quota)))
             usable = {name: offers[name][1] if name in offers else 0 for name in step.clusters}
-            quota = self._quota_of((option for option, _ in offers.values()), may_borrow)
+            quota = self._quota_of((option for option, _ in offers.values()), reach)
             has_grown = False
             for name, share in self._shares(usable, quota).items():
                 option = offers[name][0]
-                more = min(share, service.quota_for(option, may_borrow=may_borrow))
+                more = min(share, service.quota_for(option, reach=reach))
                 if more > 0:
                     service.add(name, more, option)
                     has_grown = True
             if not has_grown:
                 return
 
-    def _quota_of(self, options: Iterable[Assignment], may_borrow: bool) -> int:
+    def _quota_of(self, options: Iterable[Assignment], reach: int) -> int:
         """How many more replicas quota allows on all of some flavors together."""
         distinct: list[Assignment] = []
         for option in options:
             if option not in distinct:
                 distinct.append(option)
-        return sum(
-            max(0, self.service.quota_for(option, may_borrow=may_borrow)) for option in distinct
-        )
+        return sum(max(0, self.service.quota_for(option, reach=reach)) for option in distinct)
 
     def _shares(self, usable: Mapping[str, int], most: int | None = None) -> dict[str, int]:
         """How many more replicas division gives to clusters that could take so many.
@@ -244,7 +243,7 @@ class Growth:
         }
         for option in self._options(step):
             yield (
-                self.victims_in(name, option, may_borrow=step.may_borrow)
+                self.victims_in(name, option, reach=step.reach)
                 for name, offered in left
                 if offered == option and name in names
             )
@@ -288,22 +287,22 @@ class Growth:
                 names = next((names for known, names in searched if known == option), None)
                 if names is None:
                     request = self.service.request(option)
-                    names = frozenset(clusters_to_search(self.planning, request, step.clusters))
+                    names = frozenset(
+                        clusters_to_search(self.planning, request, step.clusters, step.reach)
+                    )
                     searched.append((option, names))
                 if name in names:
                     yield name, option
 
-    def victims(
-        self, cluster: str, option: Assignment, *, may_borrow: bool = True
-    ) -> Victims | None:
+    def victims(self, cluster: str, option: Assignment, *, reach: int = ANYWHERE) -> Victims | None:
         """The victims for the fewest replicas that a cluster can get, if division allows these."""
         least = self.service.least_in(cluster)
         if self.service.allowed_in(cluster, least) < least:
             return None
-        return self.victims_in(cluster, option, may_borrow=may_borrow)
+        return self.victims_in(cluster, option, reach=reach)
 
     def victims_in(
-        self, cluster: str, option: Assignment, *, opens: bool = False, may_borrow: bool = True
+        self, cluster: str, option: Assignment, *, opens: bool = False, reach: int = ANYWHERE
     ) -> Victims | None:
         """The victims for the fewest replicas that a cluster can get, whatever division says.
 
@@ -318,30 +317,28 @@ class Growth:
         request = service.request(option, least)
         if user_reason(self.planning, request) is not None:
             return None
-        return victims_to_grow(
-            self.planning, request, cluster, placements(service), may_borrow=may_borrow
-        )
+        return victims_to_grow(self.planning, request, cluster, placements(service), reach=reach)
 
     # New nodes.
 
     def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
         """Provisions nodes of elastic pools, as many as the replicas that they get need."""
         service = self.service
-        for may_borrow in borrow_passes(self.planning, self.workload, step):
+        for reach in borrow_passes(self.planning, self.workload, step):
             if service.waiting <= 0 or not self._is_short(step):
                 return
             offers: dict[str, tuple[int, Assignment]] = {}
             for name in filter(service.may_open, step.clusters):
                 for option in service.options_of(name):
-                    quota = service.quota_for(option, may_borrow=may_borrow)
+                    quota = service.quota_for(option, reach=reach)
                     most = self._most_in(name, min(service.shortage(option), quota))
                     best = self._most_on_new_nodes(name, option, most)
                     if not isinstance(best, NoNodes):
                         offers[name] = (best[0], option)
                         break  # a cluster has one set of flavors
-                    if may_borrow:
+                    if reach == step.reach:
                         outcome.refuse_nodes(best)
-            self._buy(step, offers, outcome, may_borrow=may_borrow)
+            self._buy(step, offers, outcome, reach=reach)
 
     def _most_in(self, cluster: str, most: int) -> int:
         """How many more replicas a cluster may get; where rules bind, division says so later."""
@@ -353,25 +350,25 @@ class Growth:
         offers: Mapping[str, tuple[int, Assignment]],
         outcome: Outcome,
         *,
-        may_borrow: bool,
+        reach: int,
     ) -> None:
         """Provisions nodes where division puts replicas, of clusters that offer nodes."""
         service = self.service
         usable = {name: offers[name][0] if name in offers else 0 for name in step.clusters}
-        quota = self._quota_of((option for _, option in offers.values()), may_borrow)
+        quota = self._quota_of((option for _, option in offers.values()), reach)
         shares = self._shares_on_new_nodes(step, usable, quota) if service.is_bound else usable
         for name in step.clusters:
             if service.waiting <= 0 or not shares.get(name):
                 continue
             option = offers[name][1]
-            quota = service.quota_for(option, may_borrow=may_borrow)
+            quota = service.quota_for(option, reach=reach)
             most = min(shares[name], service.shortage(option), quota)
             best = self._most_on_new_nodes(name, option, self._most_in(name, most))
             if not isinstance(best, NoNodes):
                 self.buy(name, option, best, outcome)
         if service.is_bound and service.policy.spread and any(shares.values()):
             self.take_idle(step, Outcome())  # where rules of spread allow more now
-        if may_borrow and service.waiting > 0:
+        if reach == step.reach and service.waiting > 0:
             left = [name for name in offers if shares.get(name, 0) < usable[name]]
             self._say_rules(step, left, outcome)
 

@@ -22,6 +22,7 @@ from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.planning_round import PlanningRound
 from fairway.core.quota.flavors import Assignment
+from fairway.core.quota.tree import ANYWHERE
 from fairway.core.seats import needs_of
 
 ONE = 1_000_000_000  # speed at which a replica counts as one
@@ -155,13 +156,11 @@ class Service:
         form = self.form if count is None else times(self.form, count)
         return PlacementRequest(self.workload, form, option)
 
-    def quota_for(self, option: Assignment, *, may_borrow: bool = True) -> int:
+    def quota_for(self, option: Assignment, *, reach: int = ANYWHERE) -> int:
         """How many more replicas the queue allows on some flavors."""
         usage = option.full_usage(self.form)
         is_restrained = self.rung == "Preempt"
-        most = self.planning.copies(
-            self.workload, usage, may_borrow=may_borrow, is_restrained=is_restrained
-        )
+        most = self.planning.copies(self.workload, usage, reach=reach, is_restrained=is_restrained)
         return pack.UNLIMITED if most is None else most
 
     def allowed_in(self, cluster: str, most: int) -> int:

@@ -35,6 +35,7 @@ from fairway.core.planning_round import PlanningRound
 from fairway.core.preemption.find import Victims
 from fairway.core.provisioning.pools import NoNodes, Provisioned, find_pool, most_on_new_nodes
 from fairway.core.quota.flavors import Assignment
+from fairway.core.quota.tree import ANYWHERE
 from fairway.core.reasons import no_pool, no_room_for_more, quota_reason
 from fairway.core.task_numbers import numbers_of, ranges
 
@@ -113,11 +114,11 @@ class _Sweep:
             if pods.name in option.flavors
         )
 
-    def _quota(self, option: Assignment, *, may_borrow: bool = True) -> int:
+    def _quota(self, option: Assignment, *, reach: int = ANYWHERE) -> int:
         """How many of the remaining tasks quota allows."""
         usage = option.full_usage(self.form)
         copies = self.planning.copies(
-            self.workload, usage, may_borrow=may_borrow, is_restrained=self.rung == "Preempt"
+            self.workload, usage, reach=reach, is_restrained=self.rung == "Preempt"
         )
         return len(self.left) if copies is None else min(copies, len(self.left))
 
@@ -145,23 +146,23 @@ class _Sweep:
     def take_idle(self, step: LadderStep, outcome: Outcome) -> None:
         """Takes idle room in the clusters whose upper bounds allow a fit."""
         stock = self.planning.stock
-        for may_borrow in borrow_passes(self.planning, self.workload, step):
+        for reach in borrow_passes(self.planning, self.workload, step):
             for option in step.options:
                 fits = stock.chance(option, self.form).fits
                 for ranked_cluster in self._rank(step):
                     cluster = ranked_cluster.cluster
-                    if self._quota(option, may_borrow=may_borrow) <= 0:
+                    if self._quota(option, reach=reach) <= 0:
                         break
                     if fits[stock.position[cluster]] and self._may_mix(cluster, option):
-                        self._fill((cluster, step.group), option, may_borrow=may_borrow)
-                if may_borrow and self.left:
+                        self._fill((cluster, step.group), option, reach=reach)
+                if reach == step.reach and self.left:
                     self._refuse(step, option, outcome)
 
-    def _fill(self, place: tuple[str, str], option: Assignment, *, may_borrow: bool = True) -> None:
+    def _fill(self, place: tuple[str, str], option: Assignment, *, reach: int = ANYWHERE) -> None:
         """Places as many of the next tasks as fit on the nodes of a cluster."""
         planning, cluster = self.planning, place[0]
         room = planning.ledger.rooms[cluster]
-        quota = self._quota(option, may_borrow=may_borrow)
+        quota = self._quota(option, reach=reach)
         most = pack.copies(room, planning.wants(cluster, self._request(option)), quota)
         count = self._whole_ranges(most)
         if count:
@@ -202,31 +203,27 @@ class _Sweep:
             self._keep(place, best.assignment, count, (best.packed, best.packed))
             self._fill(place, best.assignment)  # victims may have freed more than a range
 
-    def victims(
-        self, cluster: str, option: Assignment, *, may_borrow: bool = True
-    ) -> Victims | None:
+    def victims(self, cluster: str, option: Assignment, *, reach: int = ANYWHERE) -> Victims | None:
         """The victims in a cluster for the next range of tasks."""
         if not self._may_mix(cluster, option):
             return None
         count = min(self.workload.task_range, len(self.left))
         request = self._request(option, count)
-        return victims_to_grow(
-            self.planning, request, cluster, self.everything, may_borrow=may_borrow
-        )
+        return victims_to_grow(self.planning, request, cluster, self.everything, reach=reach)
 
     # New nodes.
 
     def take_new_nodes(self, step: LadderStep, outcome: Outcome) -> None:
         """Provisions nodes of elastic pools for as many tasks as they can hold, in whole ranges."""
-        for may_borrow in borrow_passes(self.planning, self.workload, step):
+        for reach in borrow_passes(self.planning, self.workload, step):
             for option in step.options:
                 for ranked_cluster in self._rank(step):
                     cluster = ranked_cluster.cluster
                     if not self.left or not self._may_mix(cluster, option):
                         continue
-                    best = self._most_on_new_nodes(cluster, option, may_borrow=may_borrow)
+                    best = self._most_on_new_nodes(cluster, option, reach=reach)
                     if isinstance(best, NoNodes):
-                        if may_borrow:
+                        if reach == step.reach:
                             outcome.refuse_nodes(best)
                         continue
                     count, nodes = best
@@ -237,10 +234,10 @@ class _Sweep:
                     self._keep(place, option, count, (nodes.packed, nodes.on_existing))
 
     def _most_on_new_nodes(
-        self, cluster: str, option: Assignment, *, may_borrow: bool
+        self, cluster: str, option: Assignment, *, reach: int
     ) -> tuple[int, Provisioned] | NoNodes:
         """The most tasks, in whole ranges, that new nodes of a pool can hold, and those nodes."""
-        size, quota = self.workload.task_range, self._quota(option, may_borrow=may_borrow)
+        size, quota = self.workload.task_range, self._quota(option, reach=reach)
         steps = quota // size if quota < len(self.left) else -(-quota // size)
         counts = [min(number * size, quota) for number in range(1, steps + 1)]
         return most_on_new_nodes(cluster, counts, lambda count: self._nodes(cluster, option, count))

@@ -28,6 +28,7 @@ from fairway.core.preemption.holders import Holder, allowance_of, holders_of, ta
 from fairway.core.preemption.rules import PreemptionCase
 from fairway.core.preemption.victim_search import NOBODY, Found, Nodes, Search
 from fairway.core.quota.flavors import Assignment
+from fairway.core.quota.tree import ANYWHERE
 
 if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound
@@ -78,23 +79,24 @@ class Victims:
 
 
 def find_victims(
-    planning: PlanningRound, request: PlacementRequest, cluster: str, *, may_borrow: bool = True
+    planning: PlanningRound, request: PlacementRequest, cluster: str, *, reach: int = ANYWHERE
 ) -> Victims | None:
     """The least harmful set of victims that lets a workload start; None if no set does.
 
-    A workload that cannot be preempted never borrows: the quota could not be reclaimed.
+    A workload that cannot be preempted never borrows: the quota could not be reclaimed. A queue
+    that preempts nobody may still wait for what leaves instead of reaching further up for quota.
     """
     workload = request.workload
-    may_borrow = may_borrow and workload.preemptible
     if not planning.ledger.tree.is_usable(workload.queue):
         return None
     rules = planning.queue(workload).preemption
-    if rules.within_queue == "Never" and rules.reclaim == "Never":
+    if rules.within_queue == "Never" and rules.reclaim == "Never" and reach == ANYWHERE:
         return None
+    reach = reach if workload.preemptible else 0
     mark = planning.ledger.mark()
     with planning.ledger.trial():
         is_any_leaving = planning.leaving.let_go(planning.ledger, (cluster,) if cluster else ())
-        hunt = _Hunt(planning, request, cluster, mark, is_any_leaving, may_borrow)
+        hunt = _Hunt(planning, request, cluster, mark, is_any_leaving, reach)
         victims = hunt.victims()
     if victims is None or victims.victims:
         return victims
@@ -110,12 +112,12 @@ class _Hunt:
     cluster: str
     mark: object  # of the ledger, before anything was let go
     is_any_leaving: bool
-    may_borrow: bool
+    reach: int
 
     def fits(self) -> bool:
         """Whether it fits as things are: whatever holds it back, no victims would help."""
         planning, request, cluster = self.planning, self.request, self.cluster
-        if _missing(planning, request, may_borrow=self.may_borrow) != {}:
+        if _missing(planning, request, reach=self.reach) != {}:
             return False
         wants = planning.wants(cluster, request) if cluster else []
         return not cluster or isinstance(
@@ -125,7 +127,7 @@ class _Hunt:
     def victims(self) -> Victims | None:
         planning, request, cluster = self.planning, self.request, self.cluster
         workload, usage = request.workload, request.usage
-        missing = _missing(planning, request, may_borrow=self.may_borrow)
+        missing = _missing(planning, request, reach=self.reach)
         if missing is None:
             return None
         if not cluster:
@@ -152,7 +154,7 @@ class _Hunt:
             return NOBODY
         planning, holders = self.planning, holders_of(self.planning)
         workload, usage = self.request.workload, self.request.usage
-        items = (self.may_borrow, *sorted(usage.items()))
+        items = (self.reach, *sorted(usage.items()))
         if holders.last is not None:
             known_mark, known_workload, known_items, known = holders.last
             if known_mark is self.mark and known_workload is workload and known_items == items:
@@ -165,7 +167,7 @@ class _Hunt:
             for holder in holders.of_queue(queue)
             if any(pair in holder.usage for pair in missing)
         )
-        match = Search(planning, case, candidates, missing, None, may_borrow=self.may_borrow).best()
+        match = Search(planning, case, candidates, missing, None, reach=self.reach).best()
         holders.last = (self.mark, workload, items, match)
         return match
 
@@ -192,7 +194,7 @@ class _Hunt:
         nodes = Nodes(cluster=cluster, wants=wants, domain=domain, feet=feet)
         if not candidates:
             return None
-        return Search(planning, case, candidates, missing, nodes, may_borrow=self.may_borrow).best()
+        return Search(planning, case, candidates, missing, nodes, reach=self.reach).best()
 
     def _result(self, match: Found, packed: pack.Packed | None) -> Victims:
         ledger, queue = self.planning.ledger, self.request.workload.queue
@@ -215,7 +217,7 @@ class _Hunt:
 
 
 def _missing(
-    planning: PlanningRound, request: PlacementRequest, *, may_borrow: bool
+    planning: PlanningRound, request: PlacementRequest, *, reach: int
 ) -> dict[FlavorResource, int] | None:
     """The missing quota; None if no victims can ever make it enough."""
     tree, queue = planning.ledger.tree, request.workload.queue
@@ -224,11 +226,10 @@ def _missing(
         if amount > tree.potential_available(queue, pair):
             return None
         short = amount - tree.available(queue, pair)
-        if not may_borrow and tree.covers(queue, pair[1]):
-            own = tree.subtree_quota(queue, pair)
-            if amount > own:
+        if reach != ANYWHERE and tree.covers(queue, pair[1]):
+            if not reach and amount > tree.subtree_quota(queue, pair):
                 return None
-            short = max(short, tree.usage(queue).get(pair, 0) + amount - own)
+            short = max(short, amount - tree.left_within(queue, pair, reach))
         if short > 0:
             missing[pair] = short
     return missing

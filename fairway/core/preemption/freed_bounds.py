@@ -28,6 +28,7 @@ from fairway.core.nodes import Amounts, Mask, Room
 from fairway.core.packing.pack import UNLIMITED, Want
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.preemption.holders import Foot, holders_of, may_yield
+from fairway.core.quota.tree import ANYWHERE
 
 if TYPE_CHECKING:
     from fairway.core.planning_round import PlanningRound
@@ -178,18 +179,23 @@ def clusters_to_search(
     planning: PlanningRound,
     request: PlacementRequest,
     names: Sequence[str],
+    reach: int = ANYWHERE,
 ) -> Sequence[str]:
-    """The clusters that may have victims, or pods that leave; the others certainly have none."""
+    """The clusters that may have victims, or pods that leave; the others certainly have none.
+
+    For a workload that does not reach for all quota, what leaves anywhere may free what it lacks.
+    """
     workload, form, assignment = request.workload, request.form, request.assignment
     rules = planning.queue(workload).preemption
-    if rules.reclaim == "Never" and rules.within_queue == "Never":
+    awaits = reach != ANYWHERE and bool(planning.snapshot.rebates.leavers)
+    if rules.reclaim == "Never" and rules.within_queue == "Never" and not awaits:
         return ()
     is_large = planning.stock.large_enough(assignment, form)
     if not is_large.any():
         return ()
     position = planning.stock.position
     names = names if is_large.all() else [name for name in names if is_large[position[name]]]
-    if rules.reclaim != "Never":
+    if rules.reclaim != "Never" or awaits:
         return names
     leaving = planning.snapshot.leaving_in if planning.snapshot.rebates.leavers else None
     result = _within_queue(planning, request, names)

@@ -87,11 +87,11 @@ class Search:
         missing: Mapping[FlavorResource, int],
         nodes: Nodes | None,
         *,
-        may_borrow: bool,
+        reach: int,
     ) -> None:
         self._planning = planning
         self._case = case
-        self._may_borrow = may_borrow
+        self._reach = reach
         self._lowest = planning.snapshot.lowest_priority
         ranks = self._ranks(candidates)
         order = sorted(range(len(candidates)), key=ranks.__getitem__)
@@ -292,7 +292,7 @@ class Search:
         tree, queue = self._planning.ledger.tree, self._case.workload.queue
         if not tree.fits(queue, self._case.usage):
             return False
-        return self._may_borrow or not tree.borrow_level(queue, self._case.usage)
+        return tree.borrow_level(queue, self._case.usage) <= self._reach
 
     def _release(self, chosen: Chosen) -> None:
         by_queue: dict[str, dict[FlavorResource, int]] = {}

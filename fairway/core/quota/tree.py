@@ -28,9 +28,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from fairway.core.model import PODS, FlavorResource, Queue, Quota, Usage
+from fairway.core.quota.tree_problems import problems_of
 
 # What is available of a resource that the queue does not limit.
 UNLIMITED: Final = 2**63 - 1
+ANYWHERE: Final = 2**31 - 1  # higher than any tree
 _NO_QUOTA: Final = Quota()
 
 
@@ -124,6 +126,16 @@ class Cell:
             if cell.usage + amount <= cell.subtree:
                 break
         return cell.node.height
+
+    def left_within(self, height: int) -> int:
+        """The largest amount whose level is at most this high, limits ignored."""
+        cell, rest = self, 0
+        most = cell.subtree - cell.usage
+        while (parent := cell.parent) is not None and parent.node.height <= height:
+            rest += max(0, cell.kept - cell.usage)
+            cell = parent
+            most = max(most, cell.subtree - cell.usage + rest)
+        return most if cell.parent is not None and self.is_limited else UNLIMITED
 
 
 class Node:
@@ -237,7 +249,7 @@ class Tree:
         for name in ready:  # grows during the iteration: children come after their parent
             nodes[name] = Node(by_name[name], nodes.get(by_name[name].parent))
             ready.extend(names_by_parent.get(name, ()))
-        problems = _problems(by_name, nodes)
+        problems = problems_of(by_name, nodes)
         for name, queue in by_name.items():
             if name not in nodes:
                 nodes[name] = Node(queue, None, is_usable=False)
@@ -342,6 +354,18 @@ class Tree:
     def left_of_own(self, queue: str, pair: FlavorResource) -> int:
         """What is left of the quota of the queue's subtree; below 0: it borrows."""
         return self.subtree_quota(queue, pair) - self.usage_of(queue, pair)
+
+    def left_within(self, queue: str, pair: FlavorResource, height: int) -> int:
+        """What can be used of quota in the subtree of this height around the queue; 0: its own.
+
+        Limits are ignored, as `borrow_level` does.
+        """
+        node = self._nodes.get(queue)
+        return 0 if node is None else node.cell(pair).left_within(height)
+
+    def heights(self, queue: str) -> tuple[int, ...]:
+        """The heights of the subtrees around a queue, its own first."""
+        return (0, *(self._nodes[name].height for name in self.ancestors(queue)))
 
     def owner(self, queue: str, pair: FlavorResource) -> str:
         """The lowest queue, from this one up and without a root above it, that owns some quota.
@@ -470,24 +494,3 @@ class Tree:
         if node is None:
             return 0
         return max((node.cell(pair).level(amount) for pair, amount in usage.items()), default=0)
-
-
-def _problems(by_name: Mapping[str, Queue], reached: Mapping[str, Node]) -> tuple[str, ...]:
-    """What is wrong with the tree, sorted by queue name."""
-    problems: list[str] = []
-    named: set[str] = set()
-    for name, queue in by_name.items():
-        if queue.parent and queue.parent not in by_name:
-            problems.append(f"queue {name}: its parent {queue.parent} does not exist")
-        if name in reached or name in named:
-            continue
-        path = [name]
-        while (above := by_name[path[-1]].parent) not in path:
-            path.append(above)
-        cycle = sorted(path[path.index(above) :])
-        if not named.issuperset(cycle):
-            problems.append(f"queues {', '.join(cycle)}: each is an ancestor of itself")
-        named.update(cycle)
-        if name not in cycle:
-            problems.append(f"queue {name}: it is below a cycle of queues")
-    return tuple(problems)
