@@ -328,8 +328,8 @@ async def test_a_hub_that_is_started_again_goes_on_where_it_was(
     async with running(store, clock, tmp_path / "clusters") as first:
         await first.apply(FLEET)
         await first.apply(job("train", seconds=120))
-        await first.apply(job("next", pods=2, seconds=30))
         await first.until("train", "Running", 30)
+        await first.apply(job("next", pods=2, seconds=30))
     await clock.advance(60)
     async with running(store, clock, tmp_path / "clusters") as again:
         await again.until("train", "Succeeded", 300)
