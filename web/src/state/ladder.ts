@@ -76,6 +76,7 @@ const OUTSIDE: Record<string, string> = {
   Tainted: "Tainted, and not tolerated",
   Closed: "Takes nothing new",
   KindNotServed: "Does not serve its kind",
+  NotAdmitted: "Would refuse its pods",
   Pinned: "A volume pins it elsewhere",
   Avoided: "It failed there before",
   TemplateRefused: "Refused its template",
