@@ -60,7 +60,6 @@ class Code(StrEnum):
     # Capacity.
     DOES_NOT_FIT = "DoesNotFit"
     NAMESPACE_QUOTA_EXCEEDED = "NamespaceQuotaExceeded"
-    NO_DOMAIN = "NoDomain"
     RESERVED = "Reserved"
     KEPT_FOR_OWNER = "KeptForOwner"
     NO_VICTIMS = "NoVictims"
@@ -359,7 +358,6 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.SPREAD_UNMET: lambda r: f"it cannot be spread as its policy asks: {r.other}",
     Code.DOES_NOT_FIT: _does_not_fit,
     Code.NAMESPACE_QUOTA_EXCEEDED: _namespace_quota,
-    Code.NO_DOMAIN: lambda r: f"{r.cluster}: no {r.level} has room for {r.pod_set or 'all of it'}",
     Code.NOT_COVERED: lambda r: (
         f"queue {r.queue} has no quota of {r.other}: name it in a resource group, or set "
         "uncovered: Unlimited"

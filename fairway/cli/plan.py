@@ -79,8 +79,7 @@ def plan(
     """
     # The core is much larger than the client; only this command loads it.
     from fairway.core.cycle import plan as make_plan  # noqa: PLC0415 - as above
-    from fairway.core.explain.shortfalls import with_shortfalls  # noqa: PLC0415 - as above
-    from fairway.core.forecast.judge import judged  # noqa: PLC0415 - as above
+    from fairway.core.explain.shortfalls import completed  # noqa: PLC0415 - as above
     from fairway.core.modes.policy_clusters import choose_clusters  # noqa: PLC0415 - as above
     from fairway.core.snapshot import Snapshot  # noqa: PLC0415 - as above
     from fairway.view.objects import Objects  # noqa: PLC0415 - as above
@@ -103,7 +102,7 @@ def plan(
     if explained is not None:
         return explain_plan.show(facts, explained, output)
     made, _ = make_plan(Snapshot(facts))
-    made = judged(Snapshot(facts), with_shortfalls(facts, made))
+    made = completed(facts, made)
     choices = [
         choice
         for choice in choose_clusters(Snapshot(facts))

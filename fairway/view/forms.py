@@ -38,7 +38,7 @@ def forms_of(
     counted: Counted = NO_DEVICES,
 ) -> Forms:
     """The forms of a workload; hold-out times add up."""
-    spec, first = workload.spec, counted.ways[0]
+    spec, first, classes = workload.spec, counted.ways[0], classes_of(fleet)
     plain = tuple(_with_devices(pod_set, first) for pod_set in pod_sets)
     faults = [
         *counted.faults,
@@ -46,7 +46,7 @@ def forms_of(
             fault
             for way in counted.ways
             for pod_set in pod_sets
-            for fault in unmapped(_with_devices(pod_set, way).requests, classes_of(fleet))
+            for fault in unmapped(_with_devices(pod_set, way).requests, classes)
         ),
     ]
     forms = [_form("", plain, fleet, flavors=spec.flavors)]

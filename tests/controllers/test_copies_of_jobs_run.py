@@ -14,18 +14,8 @@ apiVersion: fairway.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: everywhere}
 spec: {division: {type: Duplicated}}
----
-apiVersion: fairway.dev/v1alpha1
-kind: Cluster
-metadata: {name: shanghai}
-spec:
-  simulated:
-    nodePools:
-      - name: gpu
-        count: 2
-        shape: {cpu: "64", memory: 512Gi, nvidia.com/gpu: 8, pods: 110}
-        labels: {accelerator: h100}
 """
+SECOND = FLEET.rpartition("---")[2].replace("hangzhou", "shanghai")
 SCAN = """
 apiVersion: fairway.dev/v1alpha1
 kind: Workload
@@ -58,6 +48,7 @@ async def test_their_pods_are_counted_together_and_it_is_over_with_the_last(
     async with running(store, clock, tmp_path) as fleet:
         await fleet.apply(FLEET)
         await fleet.apply(EVERYWHERE)
+        await fleet.apply(SECOND)
         await clock.advance(3)
         await fleet.apply(SCAN)
         await fleet.until("scan", "Running", 30)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fairway.api.workload import Workload
 from fairway.clock import VirtualClock
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import Fleet, running, summary_of
@@ -37,6 +38,37 @@ async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path):
             FLEET.partition("---\napiVersion: fairway.dev/v1alpha1\nkind: Cluster")[0]
         )
         yield found
+
+
+SERVICE = """
+apiVersion: fairway.dev/v1alpha1
+kind: Workload
+metadata: {name: web, namespace: default}
+spec:
+  queue: research
+  mode: Divided
+  replicas: 2
+  template:
+    manifests:
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: web}
+        spec:
+          selector: {matchLabels: {app: web}}
+          template:
+            metadata: {labels: {app: web}}
+            spec:
+              containers:
+                - {name: main, image: training, resources: {limits: {nvidia.com/gpu: 1}}}
+"""
+
+
+def refusals_of(workload: Workload) -> list[tuple[str, str, str]]:
+    return [
+        (item.status, item.reason, item.message)
+        for item in workload.status.conditions
+        if item.type == "TemplateAccepted"
+    ]
 
 
 async def explained(fleet: Fleet, name: str) -> list[tuple[str, str]]:
@@ -78,6 +110,23 @@ async def test_it_runs_in_a_cluster_that_accepts_it(fleet: Fleet, clock: Virtual
     assert summary_of(running_).startswith("b-lenient")
     assert (running_.status.reason, running_.status.message) == ("", "")
     await fleet.until("train", "Succeeded")
+
+
+async def test_a_service_that_runs_elsewhere_still_says_who_refused_it(
+    fleet: Fleet, clock: VirtualClock
+) -> None:
+    await fleet.apply(cluster("a-strict", "training"))
+    await fleet.apply(cluster("b-lenient"))
+    await clock.advance(2)
+    await fleet.apply(SERVICE)
+    running_ = await fleet.until("web", lambda item: item.status.pods.ready == 2, 120)
+    assert summary_of(running_) == "b-lenient (2)"
+    assert running_.status.reason == ""
+    assert refusals_of(running_) == [("False", "TemplateRefused", f"a-strict: {SAID}")]
+    await clock.advance(300)
+    assert refusals_of(await fleet.workload("web")) != []
+    await clock.advance(600)  # it no longer avoids the cluster, which may accept it now
+    assert refusals_of(await fleet.workload("web")) == []
 
 
 async def test_it_is_tried_again_once_the_cluster_is_no_longer_avoided(

@@ -47,7 +47,6 @@ FACTS: dict[Code, tuple[dict[str, Any], ...]] = {
         {"short": (), "count": 3, "flavor": "", "pod_set": ""},
         {"short": (), "level": "flavor"},
     ),
-    Code.NO_DOMAIN: ({}, {"pod_set": ""}),
     Code.RESERVED: ({}, {"cluster": ""}),
     Code.OUT_OF_STOCK: ({}, {"count": 3}, {"until": 1_800_000_000.0}),
     Code.BREAKER_OPEN: (

@@ -9,6 +9,7 @@ if nothing had happened.
     next_status        one function for each phase of a workload
     troubles           why a placement of a claim cannot stay
     policy_conditions  rules of fleet policies that a running workload breaks
+    refusals           the condition of a workload whose template some cluster refused
     attempt_ends       how attempts end: history, placements to release, retry
     counts             pods, replicas, feedback and conditions over all clusters
     tasks              the tasks of an Independent workload

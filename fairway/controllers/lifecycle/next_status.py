@@ -22,6 +22,7 @@ from fairway.controllers.lifecycle import (
     counts,
     leaving_replicas,
     policy_conditions,
+    refusals,
     resize,
 )
 from fairway.controllers.lifecycle.allowance import with_allowance
@@ -149,7 +150,9 @@ def _no_longer_avoiding(case: LifecycleCase, status: WorkloadStatus) -> Workload
     if requeue.avoid_until.timestamp() > case.now:
         return status
     left = replace(requeue, avoid=(), avoid_until=None)
-    return replace(status, requeue=left if left.count or left.not_before else None)
+    return replace(
+        refusals.forgotten(status), requeue=left if left.count or left.not_before else None
+    )
 
 
 def _with_wishes(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
@@ -377,6 +380,7 @@ def _troubled(
             status = end_attempt(case, status, end)
         else:
             status = attempt_ends.shrunk(case, status, troubles)
+        status = refusals.noted(case, status, troubles)
     if status.claim is not None:
         after = sum(placement.replicas or 0 for placement in status.claim.placements)
         status = _summarise(leaving_replicas.undo_lost_moves(status, before - after))

@@ -8,7 +8,7 @@ All functions are pure.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
@@ -28,28 +28,14 @@ def with_never(
     if never is None:
         kept = tuple(item for item in status.conditions if item.type != CAN_START)
         return status if len(kept) == len(status.conditions) else replace(status, conditions=kept)
-    condition = Condition(
-        type=CAN_START,
-        status="False",
-        reason=never.code.value,
-        message=_text(never),
-        last_transition_time=now,
-        observed_generation=workload.metadata.generation,
-    )
+    condition = _condition(workload, CAN_START, "False", never, now)
     return replace(status, conditions=with_condition(status.conditions, condition))
 
 
 def refuse(workload: Workload, never: Reason, now: datetime) -> WorkloadStatus:
     """The workload fails before it was ever pending."""
     status = with_never(workload, workload.status, never, now)
-    finished = Condition(
-        type="Finished",
-        status="True",
-        reason=never.code.value,
-        message=_text(never),
-        last_transition_time=now,
-        observed_generation=workload.metadata.generation,
-    )
+    finished = _condition(workload, "Finished", "True", never, now)
     return replace(
         status,
         observed_generation=workload.metadata.generation,
@@ -60,6 +46,19 @@ def refuse(workload: Workload, never: Reason, now: datetime) -> WorkloadStatus:
         finished_at=now,
         reservation=None,
         conditions=with_condition(status.conditions, finished),
+    )
+
+
+def _condition(
+    workload: Workload, kind: str, status: Literal["True", "False"], never: Reason, now: datetime
+) -> Condition:
+    return Condition(
+        type=kind,
+        status=status,
+        reason=never.code.value,
+        message=_text(never),
+        last_transition_time=now,
+        observed_generation=workload.metadata.generation,
     )
 
 

@@ -12,8 +12,7 @@ from fairway.api.errors import ApiError
 from fairway.controllers.whatif.edits import Change, JsonObject, apply_change, read_change
 from fairway.controllers.whatif.outcome import Side, compare
 from fairway.core.cycle import plan
-from fairway.core.explain.shortfalls import with_shortfalls
-from fairway.core.forecast.judge import judged
+from fairway.core.explain.shortfalls import completed
 from fairway.core.plan import Plan
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.view.objects import Objects
@@ -39,8 +38,8 @@ def compare_plans(before: list[JsonObject], change: Change, now: float) -> JsonO
     plans = [_plan(fact) for fact in facts]
     was, then = (Side.of(*both) for both in zip(facts, plans, strict=True))
     return {
-        "before": _complete(facts[0], plans[0]).render(),
-        "after": _complete(facts[1], plans[1]).render(),
+        "before": completed(facts[0], plans[0]).render(),
+        "after": completed(facts[1], plans[1]).render(),
         **compare(was, then),
     }
 
@@ -48,12 +47,7 @@ def compare_plans(before: list[JsonObject], change: Change, now: float) -> JsonO
 def make_plan(objects: list[JsonObject], now: float) -> JsonObject:
     """What `fairway plan` says about these objects."""
     facts = Objects.of(objects).facts(now)
-    return _complete(facts, _plan(facts)).render()
-
-
-def _complete(facts: Facts, made: Plan) -> Plan:
-    """A plan with what each workload lacks, and which of them can never start."""
-    return judged(Snapshot(facts), with_shortfalls(facts, made))
+    return completed(facts, _plan(facts)).render()
 
 
 def _plan(facts: Facts) -> Plan:

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from fairway.api.reasons import Code, Reason
+from fairway.core.forecast.judge import judged
 from fairway.core.model import Form, Workload, unit_nanos
 from fairway.core.modes.forms import times
 from fairway.core.nodes import Room
@@ -26,6 +27,11 @@ from fairway.core.transitions import after
 
 NODE = "node"  # as a level: a single node must hold a pod
 FLAVOR = "flavor"  # as a level: the cluster has no node of the flavor, so nothing is nearly enough
+
+
+def completed(facts: Facts, plan: Plan) -> Plan:
+    """The plan, made from these facts, with what each workload lacks and which can never start."""
+    return judged(Snapshot(facts), with_shortfalls(facts, plan))
 
 
 def with_shortfalls(facts: Facts, plan: Plan) -> Plan:

@@ -34,7 +34,7 @@ from fairway.core.reasons import no_pool, no_room_for_more, quota_reason, user_r
 def grow(service: Service, outcome: Outcome, *, is_last_resort: bool = False) -> None:
     """Adds as many replicas as the ladder and the rules of division allow."""
     growth = Growth(service, is_last_resort)
-    if service.is_bound and service.policy.spread:
+    if service.is_spread:
         open_first_domains(growth, outcome)
     climb(growth, outcome)
 
@@ -224,7 +224,7 @@ class Growth:
                 return
             most = more[best.cluster] - service.least_in(best.cluster)
             self.take(best, outcome)
-            if service.is_bound and service.policy.spread:
+            if service.is_spread:
                 self.take_idle(step, Outcome())  # where rules of spread allow more now
                 most = min(most, service.waiting)
             service.top_up(best.cluster, best.assignment, most=most)
@@ -259,12 +259,12 @@ class Growth:
 
     def _say_rules(self, step: LadderStep, left: Collection[object], outcome: Outcome) -> None:
         """Gives rules of spread as the reason where clusters are left that could give room."""
-        if left and self.service.is_bound and self.service.policy.spread:
+        if left and self.service.is_spread:
             outcome.reasons.append(spread_reason(self.service.policy.spread, step.group))
 
     def _is_next(self, step: LadderStep, cluster: str) -> bool:
         """Whether rules of spread hold if this cluster alone gets more: others may find none."""
-        if not self.service.policy.spread or not self.service.is_bound:
+        if not self.service.is_spread:
             return True
         least = self.service.least_in(cluster)
         usable = {**dict.fromkeys(step.clusters, 0), cluster: least}
@@ -366,7 +366,7 @@ class Growth:
             best = self._most_on_new_nodes(name, option, self._most_in(name, most))
             if not isinstance(best, NoNodes):
                 self.buy(name, option, best, outcome)
-        if service.is_bound and service.policy.spread and any(shares.values()):
+        if service.is_spread and any(shares.values()):
             self.take_idle(step, Outcome())  # where rules of spread allow more now
         if reach == step.reach and service.waiting > 0:
             left = [name for name in offers if shares.get(name, 0) < usable[name]]

@@ -70,6 +70,11 @@ class Service:
         )
 
     @property
+    def is_spread(self) -> bool:
+        """Whether rules of spread bind it."""
+        return self.is_bound and bool(self.policy.spread)
+
+    @property
     def waiting(self) -> int:
         """Replicas that are not placed.
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Rank = tuple[tuple[int, ...], int, float, str]
 LOOKS_MAX: Final = 32  # searches of a cluster's future per plan that no other workload requires
 CLUSTERS_MAX: Final = 8  # searched per gang, those with the fewest missing pods first
-_LACKS_ROOM: Final = (Code.DOES_NOT_FIT, Code.NO_DOMAIN, Code.RESERVED)
+_LACKS_ROOM: Final = (Code.DOES_NOT_FIT, Code.RESERVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

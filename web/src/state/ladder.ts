@@ -230,7 +230,6 @@ function idleCell(
     more.push(`${place.free} of ${why.needs?.amount ?? "what it needs"} are free for it.`);
   if (first?.level === "flavor")
     return { mark: "no", text: `no ${first.flavor || "such"} nodes`, more };
-  if (first?.code === "NoDomain") return { mark: "no", text: `no ${first.level} has room`, more };
   if (first?.level === "node")
     return { mark: "no", text: `best node is ${shortWords(first.short)}`, more };
   if (first?.level && first.other)
