@@ -97,6 +97,7 @@ class _Metadata(_Part, frozen=True, kw_only=True):
     name: str
     uid: str = ""
     deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
 
 
 class CheckedWorkload(_Part, frozen=True, kw_only=True):
@@ -216,7 +217,7 @@ class Checks:
             for known in (self._claimed, self._releasing, self._ran):
                 known.pop(name, None)
             self._late.discard(name)
-            self._remove(after)
+            self._remove(after, is_guarded=before is not None and bool(before.metadata.finalizers))
             return
         self.seen[name] = after
         old = before.status if before is not None else _Status()
@@ -253,9 +254,16 @@ class Checks:
         self._attempts[workload.metadata.uid] = max(known, claim.attempt)
         if is_new and old.releasing and not self._is_brought_back(name):
             self._log.report(f"{name} is claimed while its last attempt still ends")
-        self._wholeness(name, claim)
+        if not self._is_brought_back(name):
+            self._wholeness(name, claim)
 
     def _wholeness(self, name: str, claim: _Claim) -> None:
+        """Checks that a claim is for all of a gang, in one place, or has each task once.
+
+        A claim that agents brought back has what they have. If the hub was set back and could not
+        hear of an attempt, it may have given the same number to another: then it has both, and what
+        really runs twice is for `truth` to see.
+        """
         wish = self._wishes.get(name)
         if wish is None:
             return
@@ -271,7 +279,7 @@ class Checks:
             if len(tasks) != len(set(tasks)):
                 self._log.report(f"{name} has a task in two clusters: {_told_claim(claim)}")
 
-    def _remove(self, workload: CheckedWorkload) -> None:
+    def _remove(self, workload: CheckedWorkload, *, is_guarded: bool) -> None:
         name, status = workload.metadata.name, workload.status
         wish = self._wishes.get(name)
         is_asked = wish is None or wish.is_deleted or wish.uid not in ("", workload.metadata.uid)
@@ -279,7 +287,7 @@ class Checks:
             self._log.report(f"{name} is gone, and nobody had asked for that")
         if status.claim is not None:
             self._log.report(f"{name} is gone with its claim")
-        self._truth.workload_removed(name, workload.metadata.uid)
+        self._truth.workload_removed(name, workload.metadata.uid, is_guarded=is_guarded)
 
     def _work_removed(self, change: Change) -> None:
         namespace, name = change.record.name

@@ -178,7 +178,7 @@ def draw_workload(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
     if chance.random() < 0.3:
         spec["retry"] = {"limit": 5, "backoffSeconds": 1, "backoffSecondsMax": 10}
     metadata: dict[str, Any] = {"name": name, "namespace": NAMESPACE}
-    if chance.random() < 0.8:
+    if chance.random() < 0.8 or mode == "Divided":
         metadata["finalizers"] = ["fairway.dev/works"]
     body = {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
     return wish, body

@@ -188,12 +188,21 @@ class Truth:
 
     # Removals from the hub.
 
-    def workload_removed(self, name: str, uid: str) -> None:
+    def workload_removed(self, name: str, uid: str, *, is_guarded: bool) -> None:
+        """Checks that nothing runs of a removed workload.
+
+        Without a finalizer it goes at once, and a hub that was set back to before its claim does
+        not know that it runs. Nor can that hub wait for a cluster that it does not hear from.
+        """
         wish, work = self._wishes.get(name), work_name(NAMESPACE, name)
         if wish is not None and (wish.is_duplicate_allowed or wish.is_moved_when_lost):
             return  # pods in a lost cluster are not waited for
-        for cluster in self._agents:
+        if not is_guarded and self._restored_at > float("-inf"):
+            return
+        for cluster, agent in self._agents.items():
             identity = self._identity(work, uid)
+            if self._is_unheard(agent):
+                continue
             if self.pods(cluster, work) and self._uids.get((cluster, work)) == identity:
                 self._log.report(f"{name} is gone from the hub and runs in {cluster}")
 

@@ -712,6 +712,18 @@ class TestAdoption:
         again = next_status(case(found, states, sent=works)).status or found.status
         assert again.claim == found.status.claim
 
+    def test_a_placement_takes_the_later_attempt_that_an_agent_has_of_it(self) -> None:
+        spec = {"mode": "Divided", "replicas": 1, "template": {"manifests": [DEPLOYMENT]}}
+        spec["podSets"] = []
+        held = {"attempt": 2}
+        works = self.brought_back(running(replicas("a", 1, attempt=2), spec=spec, claim=held))
+        found = running(replicas("a", 1, attempt=1), spec=spec, claim=held)
+        ready = seen("Running", attempt=2, pods=PodsSeen(ready=1))
+        status = next_status(case(found, {"a": ready}, sent=works)).status
+        assert status is not None
+        assert status.claim is not None
+        assert [(each.cluster, each.attempt) for each in status.claim.placements] == [("a", 2)]
+
     def test_an_end_of_an_earlier_workload_makes_way_once_its_agent_has_forgotten_it(self) -> None:
         found = gang(pods("a"))
         ended = {

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
 from fairway.agent import duties, tender
+from fairway.controllers.lifecycle import takeovers
 from fairway.controllers.scheduling import commit
+from fairway.controllers.scheduling.arrivals import Arrivals
+from fairway.controllers.works.controller import Works
 from fairway.core.snapshot import Snapshot
 from fairway.sim.run import simulate
 from fairway.store.embedded import refusals, store
@@ -29,6 +32,7 @@ class Bug:
     target: Any
     name: str
     make: Callable[[Any], Any]  # from the code as it is
+    also: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = ()  # the same, of other code
 
 
 def _writes_blindly(_: Any) -> Any:
@@ -70,6 +74,15 @@ def _conflicts_never(_: Any) -> Any:
     return check_identity
 
 
+def _says(answer: Any) -> Callable[[Any], Any]:
+    """Code that always gives the same answer."""
+
+    def make(_: Any) -> Any:
+        return lambda *_, **__: answer
+
+    return make
+
+
 BUGS = (
     Bug(
         sentence="the committer writes a decision over what changed meanwhile (a lost update)",
@@ -95,13 +108,23 @@ BUGS = (
         name="_charge",
         make=_forgets_releasing,
     ),
+    Bug(
+        sentence="a restored hub sends to the old place",
+        target=Works,
+        name="_is_overtaken",
+        make=_says(False),
+        # It goes by what it has in its store, waits for nobody, and takes nothing over.
+        also=((Arrivals, "waits_until", _says(None)), (takeovers, "claim_of", _says(None))),
+    ),
 )
 assert duties.verdict is tender.verdict, "the agent asks what is patched"
 
 
 @contextmanager
 def planted(bug: Bug) -> Iterator[None]:
-    with patch.object(bug.target, bug.name, bug.make(getattr(bug.target, bug.name))):
+    with ExitStack() as stack:
+        for target, name, make in ((bug.target, bug.name, bug.make), *bug.also):
+            stack.enter_context(patch.object(target, name, make(getattr(target, name))))
         yield
 
 

@@ -7,6 +7,7 @@ if nothing had happened.
     controller         reconciles each workload when something about it changed
     case, inputs       the inputs of a decision and the resulting change; how inputs are gathered
     next_status        one function for each phase of a workload
+    takeovers          what agents brought back to a hub that had lost it
     troubles           why a placement of a claim cannot stay
     policy_conditions  rules of fleet policies that a running workload breaks
     refusals           the condition of a workload whose template some cluster refused

@@ -16,7 +16,6 @@ from fairway.api.claim import Claim, Placement
 from fairway.api.names import FINALIZER, OVER
 from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
-from fairway.controllers.adoption import claim_of
 from fairway.controllers.lifecycle import (
     attempt_ends,
     counts,
@@ -28,9 +27,10 @@ from fairway.controllers.lifecycle import (
 from fairway.controllers.lifecycle.allowance import with_allowance
 from fairway.controllers.lifecycle.attempt_ends import End, end_attempt, moment, settle
 from fairway.controllers.lifecycle.case import Change, LifecycleCase
-from fairway.controllers.lifecycle.tasks import Swept, each_task_once, swept, text
+from fairway.controllers.lifecycle.takeovers import brought_back, overtaken, taken_over
+from fairway.controllers.lifecycle.tasks import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
-from fairway.controllers.scheduling.claims import last_attempt, summary_of
+from fairway.controllers.scheduling.claims import summary_of
 
 _AWAIT_SECONDS = 1.0
 
@@ -50,7 +50,7 @@ def _holds_nothing(case: LifecycleCase) -> bool:
     status = case.workload.status
     is_over = status.phase in OVER
     is_free = status.claim is None and not _still_there(case, status)
-    return is_free and (is_over or _brought_back(case) is None)
+    return is_free and (is_over or brought_back(case) is None)
 
 
 def _finish(case: LifecycleCase, change: Change) -> Change:
@@ -79,10 +79,10 @@ def _finish(case: LifecycleCase, change: Change) -> Change:
 
 def _waiting(case: LifecycleCase) -> Change:
     status, spec = case.workload.status, case.workload.spec
-    claim = _brought_back(case)
+    claim = brought_back(case)
     if claim is not None:
         # The hub had forgotten what runs; requests of users are handled next.
-        return Change(status=_taken_over(status, claim))
+        return Change(status=taken_over(status, claim))
     if spec.cancelled:
         return Change(status=attempt_ends.cancel(case, status))
     if spec.hold != "None":
@@ -95,52 +95,6 @@ def _waiting(case: LifecycleCase) -> Change:
     status = _with_wishes(case, _no_longer_avoiding(case, status))
     until = status.requeue.avoid_until if status.requeue else None
     return Change(status=status, wake_at=until.timestamp() if until else None)
-
-
-def _brought_back(case: LifecycleCase) -> Claim | None:
-    """The claim of works that agents brought back, unless the hub knows how it ended."""
-    claim = claim_of(list(case.sent.values()), case.workload, case.now)
-    last = last_attempt(case.workload.status)
-    if claim is None:
-        return None
-    if claim.attempt <= last:
-        running = _added(case, claim)
-        return replace(claim, attempt=last + 1, placements=running) if running else None
-    if case.workload.spec.tasks is not None:
-        claim = replace(claim, placements=each_task_once(claim.placements))
-    return claim
-
-
-def _added(case: LifecycleCase, claim: Claim) -> tuple[Placement, ...]:
-    """Replicas of a service that run in clusters that the hub does not know it has.
-
-    Replicas move within an attempt, so they may run elsewhere than in the same attempt of the hub.
-    """
-    status = case.workload.status
-    if case.workload.spec.mode != "Divided":
-        return ()
-    held = (*(status.claim.placements if status.claim else ()), *status.releasing)
-    known = {placement.cluster for placement in held}
-    return tuple(
-        placement
-        for placement in claim.placements
-        if placement.cluster not in known
-        and (seen := case.works.get(placement.cluster)) is not None
-        and seen.attempt == placement.attempt
-        and seen.phase not in ("Stopping", "Gone")
-    )
-
-
-def _taken_over(status: WorkloadStatus, claim: Claim) -> WorkloadStatus:
-    """The status of a workload without a claim that gets back the one that it had lost."""
-    there = {placement.cluster for placement in claim.placements}
-    return replace(
-        status,
-        phase="Claimed",
-        claim=claim,
-        replicas=sum(placement.replicas or 0 for placement in claim.placements),
-        releasing=tuple(each for each in status.releasing if each.cluster not in there),
-    )
 
 
 def _no_longer_avoiding(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
@@ -228,38 +182,9 @@ def _is_gone(case: LifecycleCase, placement: Placement, status: WorkloadStatus) 
 # Claimed and running workloads.
 
 
-def _overtaken(case: LifecycleCase) -> WorkloadStatus | None:
-    """The status with the claim that agents brought back, if it is later than the hub's own.
-
-    The hub was restored to the time of an earlier attempt. A gang releases the placements that no
-    agent brought back, and waits until they are gone; a service or a sweep keeps them. A service
-    also gets the replicas that the hub did not know of; those that are too many leave later.
-    """
-    status = case.workload.status
-    claim = _brought_back(case)
-    if claim is None or status.claim is None:
-        return None
-    there = {placement.cluster for placement in claim.placements}
-    others = tuple(
-        placement for placement in status.claim.placements if placement.cluster not in there
-    )
-    is_whole = case.workload.spec.mode == "Gang"
-    placements = claim.placements if is_whole else (*claim.placements, *others)
-    if case.workload.spec.tasks is not None:
-        placements = each_task_once(placements)
-    releasing = tuple(placement for placement in status.releasing if placement.cluster not in there)
-    return replace(
-        status,
-        phase="Claimed",
-        claim=replace(claim, placements=placements),
-        replicas=sum(placement.replicas or 0 for placement in placements),
-        releasing=(*releasing, *others) if is_whole else releasing,
-    )
-
-
 def _claim(case: LifecycleCase) -> Change:
-    if (overtaken := _overtaken(case)) is not None:
-        return Change(status=overtaken)
+    if (later := overtaken(case)) is not None:
+        return Change(status=later)
     status = case.workload.status
     status = replace(status, releasing=_still_there(case, status))
     status = leaving_replicas.let_go(case, status)

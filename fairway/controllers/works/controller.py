@@ -186,8 +186,10 @@ class Works:
         Nothing else is written until all clusters have been heard: an outdated claim must not be
         sent to a cluster that its workload has left.
         """
-        for work in filter(is_outdated, works.values()):
-            await self._carry_out(Delete(work=work))
+        for cluster, work in works.items():
+            state = self._states.get(cluster, work.metadata.name)
+            if state is not None and state.attempt > work.spec.attempt:
+                await self._carry_out(Delete(work=work))
 
     async def _write(
         self, name: Name, workload: Workload | None, works: dict[str, Work], *, is_comparable: bool
