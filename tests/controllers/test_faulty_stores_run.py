@@ -12,15 +12,18 @@ from typing import Any
 import pytest
 
 from fairway.api.errors import Conflict, Invalid, Timeout, Unavailable
+from fairway.api.fleet import FleetSpec
 from fairway.api.meta import JsonObject
 from fairway.clock import VirtualClock
-from fairway.controllers.scheduling.commit import FINALIZER
+from fairway.controllers.scheduling.claims import Batch
+from fairway.controllers.scheduling.commit import FINALIZER, Committer
+from fairway.controllers.scheduling.planner_state import Planned
 from fairway.core.plan import Admit
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Stored, Watch, WatchEvent, Write
 from fairway.store.keys import WORKLOADS
 from tests.controllers.fleets import Fleet, running
-from tests.controllers.test_running import FLEET, job
+from tests.controllers.test_running import FLEET, SERVICE, job
 
 
 class FaultyStore:
@@ -117,6 +120,28 @@ async def test_a_claim_whose_answer_was_lost_counts_and_is_not_decided_again(
         faulty.open.set()
         await fleet.until("a", "Succeeded")
         assert decided == ["default/a"]
+
+
+async def test_nobody_takes_what_a_service_gives_up_before_that_is_written(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    async with running(store, clock, tmp_path) as fleet:
+        await fleet.apply(FLEET)
+        await fleet.apply(SERVICE)
+        await fleet.until("chat", lambda item: item.status.pods.ready == 2, 60)
+        await fleet.apply(job("a"))
+        await clock.advance(5)
+    stored = {
+        name: await store.get(WORKLOADS, name, "default") for name in ("a", "chat")
+    }  # the service holds its claim, and leaves nothing
+    committer = Committer(
+        store, lambda name: stored[name[1]], lambda: True, tell=lambda _workload, _status: None
+    )
+    step = Admit(workload="default/a", placed=(), waits_for=("default/chat",))
+    version = stored["a"].object()["metadata"]["resourceVersion"]
+    planned = Planned(now=clock.now(), steps=(step,), versions={"default/a": version})
+    outcome = await committer.commit(planned, Batch(now=clock.now(), term=9, fleet=FleetSpec()))
+    assert (outcome.written, list(outcome.refused)) == ([], ["default/a"])
 
 
 async def test_a_claim_that_was_never_written_is_decided_again(

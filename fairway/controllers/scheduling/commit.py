@@ -178,7 +178,11 @@ class Committer:
             make: MakeStatus
             match step:
                 case Admit():
-                    make = _admit(step, provisions, batch, self._victims_of(step, outcome))
+                    leaving = self._victims_of(step, outcome)
+                    if leaving is None:
+                        _refuse(deal, outcome)
+                        return
+                    make = _admit(step, provisions, batch, leaving)
                 case Move() if step is moves[0]:
                     make = _move(moves, batch)
                 case Move():
@@ -191,8 +195,12 @@ class Committer:
                 return
             outcome.written.append(step)
 
-    def _victims_of(self, step: Admit, outcome: Outcome) -> dict[str, claims.Leaving]:
-        """The workloads that must be gone before a claim can run."""
+    def _victims_of(self, step: Admit, outcome: Outcome) -> dict[str, claims.Leaving] | None:
+        """The workloads that must be gone before a claim can run.
+
+        None if one of them holds a claim, and nothing of it leaves: an earlier decision that it
+        gives something up may not have been written.
+        """
         result: dict[str, claims.Leaving] = {}
         for key in step.waits_for:
             name = namespace_and_name(key)
@@ -202,6 +210,8 @@ class Committer:
             if victim is not None and stopping:
                 attempt = max(placement.attempt for placement in stopping)
                 result[key] = claims.Leaving(uid=victim.metadata.uid, attempt=attempt)
+            elif victim is not None and victim.status.claim is not None:
+                return None
         return result
 
     async def _commit_one(
