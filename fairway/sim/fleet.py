@@ -12,6 +12,7 @@ GPU = "nvidia.com/gpu"
 NAMESPACE = "default"
 QUEUES = ("research", "serving")
 FLAVOR_OF = {"east": "h100", "west": "h100", "south": "a100"}
+HOME = "east"  # of services that return
 NODES = 3
 GPUS = 8  # per node
 NOMINAL = {"research": {"h100": 24, "a100": 12}, "serving": {"h100": 12, "a100": 6}}
@@ -114,6 +115,23 @@ def policy(**spec: Any) -> JsonObject:
     }
 
 
+def home_policy() -> JsonObject:
+    """The policy of services with a home, to which their replicas return when it has room."""
+    away = [name for name in sorted(FLAVOR_OF) if name != HOME]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PlacementPolicy",
+        "metadata": {"name": "homes", "namespace": "fairway-system"},
+        "spec": {
+            "groups": [
+                {"name": "home", "selector": {"names": [HOME]}},
+                {"name": "away", "selector": {"names": away}},
+            ],
+            "returnHome": {"enabled": True, "afterSeconds": 4, "replicasPerMinute": 60, "surge": 2},
+        },
+    }
+
+
 def draw_policy(chance: random.Random) -> dict[str, Any]:
     """What a user may change in the policy of services: where they may be, and how many there."""
     names = sorted(FLAVOR_OF)
@@ -137,6 +155,7 @@ class Wish:
     gpus: int
     is_duplicate_allowed: bool = False
     is_moved_when_lost: bool = False
+    has_home: bool = False  # a service that returns there
     is_native: bool = False
     is_deleted: bool = False
     is_cancelled: bool = False
@@ -166,8 +185,9 @@ def draw_workload(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
     if lost is not None:
         spec["onClusterLost"] = lost
     if mode == "Divided":
+        wish.has_home = chance.random() < 0.5
         spec["replicas"] = wish.pods
-        spec["policy"] = "services"
+        spec["policy"] = "homes" if wish.has_home else "services"
     else:
         spec["runSeconds"] = {"estimate": chance.randint(2, 15)}
     if mode == "Independent":

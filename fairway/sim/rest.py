@@ -9,7 +9,7 @@ from fairway.api.meta import GROUP
 from fairway.api.names import OVER, work_name
 from fairway.sim.checks import CheckedWorkload, Checks
 from fairway.sim.database import Database
-from fairway.sim.fleet import FLAVOR_OF, NAMESPACE, Wish
+from fairway.sim.fleet import FLAVOR_OF, HOME, NAMESPACE, Wish
 from fairway.sim.log import Log
 from fairway.sim.time import Time
 from fairway.sim.truth import Truth
@@ -114,6 +114,10 @@ class Rest:
         )
         if status.phase != "Running" or pods != wish.pods:
             yield f"{name} is {status.phase} with {pods} pods of {wish.pods}"
+        claimed = status.claim.placements if status.claim is not None else ()
+        places = {placement.cluster for placement in claimed}
+        if wish.has_home and places != {HOME}:
+            yield f"{name} is away from home: {sorted(places)}"
 
     def phases(self) -> Mapping[str, int]:
         return Counter(

@@ -251,9 +251,9 @@ class Simulation:
         health = codec.decode(described.raw, Fleet).spec.health
         for flavor in fleet.flavors():
             await store.create(FLAVORS, flavor, write=_WRITE)
-        policy = fleet.policy()
-        namespace = policy["metadata"]["namespace"]
-        await store.create(POLICIES, policy, namespace=namespace, write=_WRITE)
+        for policy in (fleet.policy(), fleet.home_policy()):
+            namespace = policy["metadata"]["namespace"]
+            await store.create(POLICIES, policy, namespace=namespace, write=_WRITE)
         agents = []
         for name in sorted(fleet.FLAVOR_OF):
             stored = await store.create(CLUSTERS, fleet.cluster(name, self._seed), write=_WRITE)

@@ -174,6 +174,13 @@ AT = "2026-11-15T07:59:00Z"  # a minute ago
 EVENLY = policy("p", division={"type": "StaticWeight"})
 
 
+def after_victim(made: dict[str, Any]) -> dict[str, Any]:
+    """A service whose claim waited for a victim."""
+    victim = {"type": "Preemption", "workload": {"namespace": "team", "name": "gone"}, "attempt": 1}
+    made["status"]["claim"]["waitsFor"] = [victim]
+    return made
+
+
 def rebalanced(request: dict[str, Any]) -> dict[str, Any]:
     """A service whose request was fulfilled."""
     return {**request, "status": {**request["status"], "rebalancedAt": AT}}
@@ -191,6 +198,10 @@ REBALANCED = {
     "a policy may request it for all its services": (
         [queue("q", 16), EAST, WEST, policy("p", division={"type": "StaticWeight"}, rebalanceAt=AT),
          service(4, "east")],
+        ["s moves 2 from east to west"],
+    ),
+    "also those of a service that once had victims": (
+        [queue("q", 16), EAST, WEST, EVENLY, after_victim(service(4, "east", rebalanceAt=AT))],
         ["s moves 2 from east to west"],
     ),
     "once": (

@@ -49,8 +49,8 @@ def rebalance(service: Service) -> list[Step]:
 
 def _is_due(service: Service) -> bool:
     workload, held = service.workload, service.workload.held
-    if held is None or workload.releasing or held.waits_for_victims:
-        return False
+    if held is None or workload.releasing or service.planning.leaving.victims():
+        return False  # victims of an earlier decision may still be here
     if held.attempt < 0:
         return False  # its claim may yet be refused
     requested_at = max(workload.rebalance_at, service.policy.rebalance_at)
