@@ -68,6 +68,8 @@ def test_replicas_are_given_up_whatever_holds_a_service(
     objects: list[dict[str, Any]], want: list[str]
 ) -> None:
     assert told(plan_of(*objects)) == want
+    facts = Objects.of([H100, *objects]).facts(NOW)
+    assert broken(facts, plan(Snapshot(facts))[0]) == []
 
 
 CHANGED = {

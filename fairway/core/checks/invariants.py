@@ -155,10 +155,12 @@ class _Walk:
         self._let_go(step)
         policy = self.snapshot.policy(workload)
         parts = partly_placed(workload, step, self.facts.now, policy)
-        for sentence in (*self._obstacles(workload), *parts):
+        added = _add(workload.held.placed if workload.held else (), step.placed)
+        # Nothing keeps a service from giving up replicas.
+        obstacles = self._obstacles(workload) if added or workload.held is None else []
+        for sentence in (*obstacles, *parts):
             self.say(step.workload, sentence)
         self._charge(workload, step)
-        added = _add(workload.held.placed if workload.held else (), step.placed)
         if self.facts.clusters:
             self._check_where(workload, added)
             for placed in added:
