@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
-from fairway.api.errors import ApiError, Conflict
+from fairway.api.errors import AlreadyExists, ApiError, Conflict
 from fairway.clock import Clock
 
 T = TypeVar("T")
@@ -209,7 +209,8 @@ class Loop(Generic[Key]):
             self._failures.pop(key, None)
             if again_at is not None:
                 self.mark_at(key, again_at)
-        except Conflict:
+        except (AlreadyExists, Conflict):
+            # Somebody else was first, or news of an own write is not here yet.
             self._later(key, "another client changed it first", is_quiet=True)
         except (ApiError, OSError) as fault:
             self._later(key, fault)
