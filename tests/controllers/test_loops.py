@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from fairway.api.errors import Unavailable
+from fairway.api.errors import AlreadyExists, ApiError, Conflict, Unavailable
 from fairway.clock import VirtualClock
 from fairway.loops import Alarm, Loop, end
 
@@ -65,6 +65,26 @@ async def test_a_key_that_fails_is_looked_at_again_after_a_while_that_doubles(
     running = asyncio.ensure_future(loop.run())
     await clock.advance(0.8)
     assert moments == [0.0, 0.05, 0.15, 0.35, 0.75]
+    running.cancel()
+
+
+@pytest.mark.parametrize("fault", [Conflict("changed"), AlreadyExists("there")])
+async def test_a_write_that_others_came_before_is_tried_again_without_a_warning(
+    clock: VirtualClock, caplog: pytest.LogCaptureFixture, fault: ApiError
+) -> None:
+    seen: list[str] = []
+
+    async def look(key: str) -> None:
+        seen.append(key)
+        if len(seen) == 1:
+            raise fault
+
+    loop = Loop("test", look, clock=clock)
+    loop.mark("a")
+    running = asyncio.ensure_future(loop.run())
+    await clock.advance(5)
+    assert seen == ["a", "a"]
+    assert not caplog.records
     running.cancel()
 
 
