@@ -185,4 +185,4 @@ async def test_a_server_put_back_to_an_earlier_day_kills_nothing_and_runs_nothin
             await hub.submit("later")
             await hub.until_runs("later", "shanghai")
             assert pods(worlds) == runs
-            assert await hub.term() > term
+            assert await hub.term() >= term  # else agents would refuse what it sends
