@@ -240,7 +240,7 @@ class Agent:
             self._mark_all(parts)
 
     def _doubt_reports(self, parts: _Parts) -> None:
-        """Reads the reports on the hub: it may have been restored to the time of earlier ones.
+        """Has its reports on the hub read again: the hub may have been restored to earlier ones.
 
         The watch goes on only if no work has changed since that time.
         """

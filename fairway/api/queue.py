@@ -140,8 +140,8 @@ Uncovered = Literal["Unavailable", "Unlimited"]
 class Fungibility(Part, frozen=True, kw_only=True):
     """When the search for a flavor stops, and which of several suitable flavors is preferred.
 
-    Idle capacity of any flavor comes before preemption; with PreemptionOverBorrowing only what need
-    not be borrowed does.
+    Idle capacity of any flavor comes before preemption; with PreemptionOverBorrowing only if it is
+    borrowed from no further up the tree.
     """
 
     when_can_borrow: Annotated[

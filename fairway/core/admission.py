@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fairway.core.allowances import ADMITTED, Admission, AllowanceKey, Beyond
-from fairway.core.model import Placed, Shape
+from fairway.core.model import Placed, Shape, Workload
 from fairway.core.nodes import Room
 
 
@@ -32,16 +32,22 @@ def shape_in(shape: Shape, cluster: str) -> Shape:
     return replace(shape, requests=tuple(sorted(requests.items())), counts_as=shape.charges)
 
 
-def taken_by(*placed: Placed) -> dict[str, dict[AllowanceKey, int]]:
-    """What placements take of allowances, by cluster."""
-    taken: dict[str, dict[AllowanceKey, int]] = {}
+def taken_in(cluster: str, placed: Iterable[Placed]) -> dict[AllowanceKey, int]:
+    """What placements take of the allowances of a cluster; those elsewhere take nothing of them."""
+    taken: dict[AllowanceKey, int] = {}
     for placement in placed:
+        if placement.cluster != cluster:
+            continue
         for pods in placement.pods:
             if pods.shape.admitted and pods.count:
-                into = taken.setdefault(placement.cluster, {})
-                for key, amount in admission_in(pods.shape, placement.cluster).takes:
-                    into[key] = into.get(key, 0) + amount * pods.count
+                for key, amount in admission_in(pods.shape, cluster).takes:
+                    taken[key] = taken.get(key, 0) + amount * pods.count
     return taken
+
+
+def allowance_of(workload: Workload, cluster: str) -> dict[AllowanceKey, int]:
+    """What a workload holds of the allowances of a cluster."""
+    return taken_in(cluster, workload.held.placed if workload.held else ())
 
 
 def left_of(room: Room, key: AllowanceKey) -> int | None:

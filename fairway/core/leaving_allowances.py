@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fairway.core.admission import left_of, taken_by
+from fairway.core.admission import allowance_of, left_of, taken_in
 from fairway.core.allowances import AllowanceKey
 from fairway.core.model import Placed
 from fairway.core.nodes import Room
@@ -30,21 +30,15 @@ def leavers(snapshot: Snapshot, keys: Iterable[str], current: str, cluster: str)
     """What is being released takes of the allowances of a cluster; not that of `current`."""
     for key in keys:
         releasing = snapshot.facts.workloads[key].releasing if key != current else ()
-        here = (part for part in releasing if part.cluster == cluster and will_go(snapshot, part))
-        taken = taken_by(*here).get(cluster)
+        taken = taken_in(cluster, (part for part in releasing if will_go(snapshot, part)))
         if taken:
             yield key, taken
 
 
 def holders(snapshot: Snapshot, keys: Iterable[str], cluster: str) -> list[Taken]:
     """What victims of a plan took of the allowances of a cluster."""
-    result: list[Taken] = []
-    for key in keys:
-        held = snapshot.facts.workloads[key].held
-        taken = taken_by(*(held.placed if held else ())).get(cluster)
-        if taken:
-            result.append((key, taken))
-    return result
+    taken = ((key, allowance_of(snapshot.facts.workloads[key], cluster)) for key in keys)
+    return [(key, amounts) for key, amounts in taken if amounts]
 
 
 def whose_allowance(

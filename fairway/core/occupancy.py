@@ -32,10 +32,10 @@ from fairway.core.packing import pack
 from fairway.core.packing.devices import DEVICE_UNITS
 from fairway.core.packing.eligibility import Eligibility
 from fairway.core.packing.topology import level_index, levels_of
-from fairway.core.seats import Departure, Seat, Spilled, is_tied, needs_of
+from fairway.core.seats import Departure, Seat, Spilled, is_tied, kept_free, needs_of
 
 _NO_DOMAIN = -2  # the code of no node, not even of nodes outside all domains
-_STRAY, _SPILLED = "stray", "spilled"
+_STRAY = "stray"
 
 
 class Occupancy:
@@ -297,13 +297,8 @@ class Occupancy:
                 if part > 0:
                     result.append((position, resource, part))
                     lacks -= part
-        self._take_spilled(result)
+        self._ledger.take(self._name, *kept_free(result))
         return tuple(result)
-
-    def _take_spilled(self, spilled: Iterable[tuple[int, str, int]]) -> None:
-        for position, resource, amount in spilled:
-            needs = {_SPILLED: ((resource, amount),)}
-            self._ledger.take(self._name, {_SPILLED: {position: 1}}, needs)
 
     def _most_left(self, pods: PlacedPods, count: int) -> dict[int, int]:
         """Pods shared out over the nodes that they may use, most to those that have most left."""
@@ -327,15 +322,14 @@ class Occupancy:
 
     def _put(self, seat: Seat, packing: Packing, spilled: Spilled = ()) -> None:
         self._ledger.take(self._name, packing, needs_of(seat.placed))
-        self._take_spilled(spilled)
+        self._ledger.take(self._name, *kept_free(spilled))
         seat.assumed, seat.spilled = packing, spilled
         self._touched.add(seat.key)
 
     def _stand(self, seat: Seat) -> None:
-        for position, resource, amount in seat.spilled:
-            needs = {_SPILLED: ((resource, amount),)}
-            self._ledger.give_back(self._name, {_SPILLED: {position: 1}}, needs)
-        seat.spilled = ()
+        if seat.spilled:
+            self._ledger.give_back(self._name, *kept_free(seat.spilled))
+            seat.spilled = ()
         if seat.assumed:
             self._ledger.give_back(self._name, seat.assumed, needs_of(seat.placed))
             seat.assumed = {}

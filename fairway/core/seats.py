@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fairway.core.admission import shape_in
@@ -76,6 +76,18 @@ def needs_of(placed: Placed) -> dict[str, Request]:
         ).needs
         for pods in placed.pods
     }
+
+
+def kept_free(spilled: Iterable[tuple[int, str, int]]) -> tuple[Packing, dict[str, Request]]:
+    """What is kept free on nodes, as a pod for each node and resource, with its needs."""
+    pods = {
+        f"{resource}@{position}": (position, resource, amount)
+        for position, resource, amount in spilled
+    }
+    return (
+        {name: {position: 1} for name, (position, _, _) in pods.items()},
+        {name: ((resource, amount),) for name, (_, resource, amount) in pods.items()},
+    )
 
 
 def are_alike(placement: Placed, other: Placed) -> bool:

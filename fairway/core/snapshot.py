@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from fairway.core.admission import taken_by
+from fairway.core.admission import taken_in
 from fairway.core.clusters.candidates import is_misplaced
 from fairway.core.clusters.fit_bounds import Stock
 from fairway.core.handover import Rebates
@@ -299,8 +299,8 @@ class Snapshot:
             usage = usage_of(placement)
             self.tree.charge(queue, {pair: sign * amount for pair, amount in usage.items()})
             self.claims.add(queue, workload.user, usage, sign)
-            for cluster, taken in taken_by(placement).items():
-                self.ledger.spend(cluster, taken, sign)
+            taken = taken_in(placement.cluster, [placement])
+            self.ledger.spend(placement.cluster, taken, sign)
 
     # Clusters.
 

@@ -77,6 +77,7 @@ class Arrivals:
         self._led_since: float | None = None
         self._heard: set[str] = set()
         self._complete: set[str] = set()  # heard, and everything is brought back
+        self._missing: dict[str, str] = {}  # by cluster, a work that was not back when last asked
         self._is_over = False
         cache.mirror(REPORTS).followers.append(self._report_changed)
 
@@ -99,6 +100,7 @@ class Arrivals:
         self._is_over = True
         self._heard.clear()
         self._complete.clear()
+        self._missing.clear()
         return None
 
     def is_waiting(self) -> bool:
@@ -123,11 +125,17 @@ class Arrivals:
 
     def _has_missing(self, cluster: str) -> bool:
         """Whether works that a cluster reports are yet to be brought back or taken over."""
-        states = self._states.of_cluster(cluster).values()
-        is_incomplete = any(self._is_missing(cluster, state) for state in states)
-        if not is_incomplete and cluster in self._heard:
+        # Many ask while the hub waits; most often the same work is still missing.
+        known = self._states.get(cluster, self._missing.get(cluster, ""))
+        if known is not None and self._is_missing(cluster, known):
+            return True
+        for name, state in self._states.of_cluster(cluster).items():
+            if self._is_missing(cluster, state):
+                self._missing[cluster] = name
+                return True
+        if cluster in self._heard:
             self._complete.add(cluster)
-        return is_incomplete
+        return False
 
     def _is_missing(self, cluster: str, state: WorkState) -> bool:
         """Whether a work is yet to be brought back, or to be taken over by its workload."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairway.core.admission import taken_by
+from fairway.core.admission import taken_in
 from fairway.core.model import Flavor, Form, Placed, PlacedPods, Topology, Workload
 from fairway.core.nodes import Mask, Room
 from fairway.core.packing import pack
@@ -112,7 +112,7 @@ class Proof:
         }
         requests = {want.name: want.shape.needs for want in wants}
         self._snapshot.ledger.take(placed.cluster, existing, requests)
-        self._snapshot.ledger.spend(placed.cluster, taken_by(placed).get(placed.cluster, {}))
+        self._snapshot.ledger.spend(placed.cluster, taken_in(placed.cluster, [placed]))
         return result
 
     # Totals.

@@ -6,7 +6,7 @@ The modes share these functions. `evict` and `provision` also add their steps to
 from __future__ import annotations
 
 from fairway.api.reasons import Reason
-from fairway.core.admission import taken_by
+from fairway.core.admission import taken_in
 from fairway.core.handover import queue_of
 from fairway.core.model import Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.outcome import Outcome
@@ -51,11 +51,11 @@ def charge(
         planning.take(workload, usage)
     else:
         needs = needs_of(placed)
-        allowance = taken_by(placed).get(placed.cluster)
+        allowance = taken_in(placed.cluster, [placed])
         planning.take(workload, usage, placed.cluster, packed.packing, needs, allowance)
         planning.hold(placed.cluster)
         started = Started(
-            workload=workload, packing=packed.packing, requests=needs, allowance=allowance or {}
+            workload=workload, packing=packed.packing, requests=needs, allowance=allowance
         )
         planning.reservations.note_started(placed.cluster, started)
 

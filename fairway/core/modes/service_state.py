@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fairway.api.meta import Rung
-from fairway.core.admission import taken_by
+from fairway.core.admission import taken_in
 from fairway.core.clusters.candidates import Candidates, group_of
 from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
@@ -216,7 +216,7 @@ class Service:
         each = option.full_usage(self.form)
         usage = {pair: amount * count for pair, amount in each.items()}
         placed = placed_of(self.request(option, count), cluster, "", whole)
-        needs, allowance = needs_of(placed), taken_by(placed).get(cluster)
+        needs, allowance = needs_of(placed), taken_in(cluster, [placed])
         self.planning.take(self.workload, usage, cluster, on_existing.packing, needs, allowance)
         earlier = {pod.name: pod for pod in self.pods.get(cluster, ())}
         self.pods[cluster] = tuple(together(earlier.get(pod.name), pod) for pod in placed.pods)

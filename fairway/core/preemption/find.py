@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairway.api.reasons import Code
+from fairway.core.admission import allowance_of
 from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.preemption.freed_bounds import stands_on_any
 from fairway.core.preemption.harm import Harm
-from fairway.core.preemption.holders import Holder, allowance_of, holders_of, take_away
+from fairway.core.preemption.holders import Holder, holders_of, take_away
 from fairway.core.preemption.rules import PreemptionCase
 from fairway.core.preemption.victim_search import NOBODY, Found, Nodes, Search
 from fairway.core.quota.flavors import Assignment

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fairway.api.amounts import is_accelerator
-from fairway.core.admission import taken_by
-from fairway.core.allowances import AllowanceKey
+from fairway.core.admission import allowance_of
 from fairway.core.handover import queue_of
 from fairway.core.model import FlavorResource, Request, Workload, usage_of
 from fairway.core.nodes import Amounts, Packing
@@ -154,12 +153,6 @@ def free_nodes(snapshot: Snapshot, ledger: Ledger, workload: Workload, cluster: 
     packing = snapshot.packings.get((workload.key, cluster))
     if packing:
         ledger.give_back(cluster, packing, _requests(workload, cluster))
-
-
-def allowance_of(workload: Workload, cluster: str) -> dict[AllowanceKey, int]:
-    """What a holder takes of the allowances of a cluster."""
-    held = workload.held.placed if workload.held else ()
-    return taken_by(*(placed for placed in held if placed.cluster == cluster)).get(cluster, {})
 
 
 def lost_seconds(workload: Workload, now: float) -> float:

@@ -28,12 +28,13 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fairway.api.reasons import Code
+from fairway.core.admission import allowance_of
 from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
 from fairway.core.packing.pack import short_allowances
 from fairway.core.preemption.freed_bounds import Ground
 from fairway.core.preemption.harm import GUILTIEST, Bounds, Harm, Rank, above, guilt_of
-from fairway.core.preemption.holders import Foot, Holder, allowance_of, free_nodes
+from fairway.core.preemption.holders import Foot, Holder, free_nodes
 from fairway.core.preemption.rules import PreemptionCase
 
 if TYPE_CHECKING:

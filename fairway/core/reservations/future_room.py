@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fairway.core.admission import taken_by
+from fairway.core.admission import taken_in
 from fairway.core.allowances import AllowanceKey
 from fairway.core.model import Request, Workload
 from fairway.core.nodes import Amounts, Packing, Room
@@ -129,7 +129,7 @@ def _endings(planning: PlanningRound, cluster: str, started: Sequence[Started]) 
             requests.update(needs_of(placed))
         # A workload that is only being released counts as gone.
         end = end_of(workload, planning.now) if held else planning.now
-        endings.append((end, packing, requests, taken_by(*here).get(cluster, {})))
+        endings.append((end, packing, requests, taken_in(cluster, here)))
     endings.extend(
         (end_of(other.workload, planning.now), other.packing, other.requests, other.allowance)
         for other in started

@@ -133,7 +133,7 @@ PATCHES = (
         "pods that no report has seen take no room",
         "occupancy.py",
         "        self._ledger.take(self._name, packing, needs_of(seat.placed))\n"
-        "        self._take_spilled(spilled)\n"
+        "        self._ledger.take(self._name, *kept_free(spilled))\n"
         "        seat.assumed, seat.spilled = packing, spilled\n",
         "        seat.assumed = {}\n",
         "../properties",
@@ -204,8 +204,8 @@ PATCHES = (
     Patch(
         "what runs takes nothing of the quota of its namespace",
         "snapshot.py",
-        "                self.ledger.spend(cluster, taken, sign)\n",
-        "                self.ledger.spend(cluster, {}, sign)\n",
+        "            self.ledger.spend(placement.cluster, taken, sign)\n",
+        "            self.ledger.spend(placement.cluster, {}, sign)\n",
         "test_namespace_quotas.py",
     ),
     Patch(
