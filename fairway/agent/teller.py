@@ -82,6 +82,9 @@ class Teller:
             self._told.pop(name, None)
             self._refused.pop(name, None)
         else:
+            # A hub that was restored has an earlier status than it was told.
+            if self._told.get(name, work.status) != work.status:
+                self.statuses.mark(name)
             self._offered[name] = work
             self._told[name] = work.status
 

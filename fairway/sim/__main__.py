@@ -39,13 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, help="the first of them; otherwise a fresh one")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--quiet", action="store_true", help="without the events of one seed")
-    parser.add_argument(
-        "--restores", action="store_true", help="also set the hub back to backups, in one seed"
-    )
     parser.add_argument("--each", action="store_true", help="a line for each of many seeds")
     given = parser.parse_args(arguments)
     if given.seed is not None:
-        result = simulate(given.seed, keeps_lines=not given.quiet, restores=given.restores)
+        result = simulate(given.seed, keeps_lines=not given.quiet)
         for line in result.lines:
             _say(line)
         _tell(result)

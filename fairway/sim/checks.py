@@ -122,6 +122,7 @@ class Known:
     ran: dict[str, Usage]
     releasing: dict[str, Usage]
     nominal: dict[str, dict[str, int]]
+    brought_back: frozenset[str]  # by agents; their workloads may not have taken this over yet
     seen: dict[str, CheckedWorkload]
 
 
@@ -182,6 +183,7 @@ class Checks:
             ran=dict(self._ran),
             releasing=dict(self._releasing),
             nominal=self._nominal[-1][1],
+            brought_back=frozenset(self._brought_at),
             seen=dict(self.seen),
         )
 
@@ -194,7 +196,7 @@ class Checks:
         self._ran = dict(known.ran)
         self._releasing = dict(known.releasing)
         self._late.clear()
-        self._brought_at.clear()
+        self._brought_at = dict.fromkeys(sorted(known.brought_back), self._time.now())
         self._nominal = deque([(self._time.now(), known.nominal)])
         self.seen = dict(known.seen)
 

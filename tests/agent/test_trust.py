@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from fairway.api.meta import ClusterSelector, LabelSelector
 from fairway.api.work import Manifest, WorkPolicy
-from fairway.store.keys import NAMESPACES
+from fairway.store.keys import NAMESPACES, WORKS
 from tests.agent.stage import HUB, NAMESPACE, Stage, cluster
 from tests.agent.test_life import with_spec
 from tests.contracts.drivers import job, work
@@ -149,6 +149,22 @@ async def test_reports_that_the_hub_has_lost_are_written_again_though_nothing_ha
     await stage.remove_reports()
     stage.reached.is_away = False
     await stage.until("Running", one)
+
+
+async def test_a_refusal_that_the_hub_has_lost_is_told_again(stage: Stage) -> None:
+    await stage.put(work("first", term=7))
+    await stage.until("Running", work("first"))
+    old = work("second", term=6)
+    await stage.put(old)
+    await stage.passes(10)
+    # As a hub that is restored to before the refusal.
+    stored = (await stage.store.get(WORKS, old.metadata.name, NAMESPACE)).object()
+    lost = {**stored, "status": {}}
+    await stage.store.update(WORKS, lost, namespace=NAMESPACE, subresource="status", write=HUB)
+    await stage.passes(10)
+    told = await stage.work(old)
+    assert told is not None
+    assert [condition.reason for condition in told.status.conditions] == ["TermTooLow"]
 
 
 async def test_nothing_is_remembered_of_what_nobody_knew_once_it_is_gone(stage: Stage) -> None:

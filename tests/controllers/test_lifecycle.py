@@ -321,6 +321,20 @@ GANG: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
         },
     ),
     (
+        "a gang that is late stays while the hub waits for what its cluster reports",
+        case(claimed(placement("a"), **DEADLINE), awaits_clusters=True),
+        {},
+    ),
+    (
+        "a gang that succeeded has done so while the hub waits for other clusters",
+        case(
+            claimed(placement("a"), **DEADLINE),
+            {"a": seen("Succeeded", pods=PodsSeen(succeeded=2))},
+            awaits_clusters=True,
+        ),
+        {"phase": "Succeeded", "reason": "Succeeded", "past": ("Succeeded", "Program")},
+    ),
+    (
         "of a split gang that is late only the clusters that are not ready are avoided",
         case(
             claimed(placement("a"), placement("b"), **DEADLINE),

@@ -44,6 +44,7 @@ from fairway.store.keys import (
 from fairway.store.mirrors import Name
 
 _WRITE = Write(user="system:fairway", manager="fairway-lifecycle")
+_AWAIT_SECONDS = 1.0
 _COUNTS_SECONDS = 5.0  # least time between writes of counts alone
 # A workload without any of these is pending and unchanged since it was created: skip it.
 _TELLING = (b'"phase"', b'"cancelled"', b'"deletionTimestamp"')
@@ -89,6 +90,7 @@ class Lifecycle:
             tasks.create_task(self._loop.run())
             tasks.create_task(self._look_at_all())
             tasks.create_task(self._listen())
+            tasks.create_task(self._await_clusters())
 
     async def _look_at_all(self) -> None:
         """Marks all workloads whenever something changed that may concern every one."""
@@ -99,6 +101,13 @@ class Lifecycle:
                 # An agent may have brought back a work of one that this hub never claimed.
                 if _is_telling(stored) or self._roster.has(name):
                     self._loop.mark(name)
+
+    async def _await_clusters(self) -> None:
+        """Looks at all workloads again once a hub that has just started knows what runs."""
+        if self._shared.awaits_clusters():
+            while self._shared.awaits_clusters():
+                await self._clock.sleep(_AWAIT_SECONDS)
+            self._all_wanted.mark()
 
     async def _listen(self) -> None:
         """Marks the workloads of silent clusters regularly: silence grows without an event."""

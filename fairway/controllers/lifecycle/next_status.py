@@ -32,16 +32,13 @@ from fairway.controllers.lifecycle.tasks import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
 from fairway.controllers.scheduling.claims import summary_of
 
-_AWAIT_SECONDS = 1.0
-
 
 def next_status(case: LifecycleCase) -> Change:
     """The change to a workload, and when to look again."""
     phase = case.workload.status.phase or "Waiting"
     if case.workload.metadata.deletion_timestamp is not None and _holds_nothing(case):
-        if case.awaits_clusters:
-            return Change(wake_at=case.now + _AWAIT_SECONDS)
-        return Change(releases=FINALIZER in case.workload.metadata.finalizers)
+        has_finalizer = FINALIZER in case.workload.metadata.finalizers
+        return Change(releases=has_finalizer and not case.awaits_clusters)
     return _finish(case, _PHASES[phase](case))
 
 
@@ -191,10 +188,13 @@ def _claim(case: LifecycleCase) -> Change:
     status = _no_longer_avoiding(case, _with_wishes(case, status))
     status = policy_conditions.with_conditions(case, status)
     sweep = swept(case, case.workload.spec.tasks) if case.workload.spec.tasks else None
-    for look in (_outcome, _ask, _limit):
+    # What runs may have ended since a backup: only its end counts until its agent reports.
+    for look in (_outcome,) if case.awaits_clusters else (_outcome, _ask, _limit):
         workload_status = look(case, status, sweep)
         if workload_status is not None:
             return Change(status=_trim(case, workload_status))
+    if case.awaits_clusters:
+        return Change()
     if sweep is not None:
         status = _with_tasks(case, status, sweep)
         if status.claim is None:
