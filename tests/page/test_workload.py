@@ -72,6 +72,26 @@ def test_a_step_of_the_ladder_tells_more_when_it_is_pressed(page: Page, client: 
     expect(page.get_by_text("onprem-hangzhou: preemption cannot free enough")).to_be_visible()
 
 
+def test_a_template_that_a_cluster_refuses_is_told_with_what_the_cluster_said(
+    page: Page, client: Client
+) -> None:
+    faults = {"faults": {"refusedImages": ["unsigned"]}}
+    client.patch("clusters.fairway.dev", "onprem-hangzhou", {"spec": {"simulated": faults}})
+    unsigned = job("unsigned", team="product", pods=1, gpus=1, flavor="a100")
+    (manifest,) = unsigned["spec"]["template"]["manifests"]
+    manifest["spec"]["template"]["spec"]["containers"][0]["image"] = "unsigned"
+    client.create(unsigned)
+    open_workload(page, "unsigned", "team-product")
+    why = section(page, "Why it waits")
+    expect(why).to_contain_text(re.compile("onprem-hangzhou.*[Rr]efused its template", re.DOTALL))
+    expect(section(page, "Timeline")).to_contain_text("denied the request: unsigned")
+    keep(page, "workload-refused")
+    leave(page)
+    remove(client, "unsigned", "team-product")
+    none: dict[str, object] = {"faults": {"refusedImages": []}}
+    client.patch("clusters.fairway.dev", "onprem-hangzhou", {"spec": {"simulated": none}})
+
+
 def test_a_running_workload_shows_its_story_its_place_and_its_manifest(page: Page) -> None:
     open_workload(page, "pretrain")
     story = section(page, "Timeline")
