@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairway.api.meta import Taint
 from fairway.core.checks.invariants import broken, forgotten_workloads, overfull, same
 from fairway.core.cycle import plan
 from fairway.core.model import (
@@ -24,7 +25,7 @@ from fairway.core.model import (
     Shape,
     Workload,
 )
-from fairway.core.nodes import Cluster, Nodes
+from fairway.core.nodes import Cluster, Nodes, label_column
 from fairway.core.plan import Admit, Plan, Preempt, Provision, Step
 from fairway.core.snapshot import Facts, Snapshot
 from fairway.view.objects import Objects
@@ -154,6 +155,52 @@ def test_a_plan_that_is_in_order_breaks_nothing() -> None:
     assert [step.workload for step in made.steps] == ["new"]
     assert broken(facts(), made) == []
     assert forgotten_workloads(facts(), made) == []
+
+
+def growing(pods: int, **pool: object) -> list[str]:
+    """What is said of a plan that starts two small pods, then large ones and a node for them.
+
+    The small pods are packed on one node; one large pod fits on each only if they are apart.
+    """
+    old = facts()
+    nodes = replace(old.clusters["c"].nodes, capacity={CPU: np.array([3000, 3000], dtype=np.int64)})
+    elastic = replace(old.clusters["c"].pools[0], **pool)
+    shape = Shape(requests=((CPU, 2000),))
+    large = PlacedPods(name="main", count=pods, shape=shape, flavors=((CPU, "any"),))
+    form = Form(pod_sets=(PodSet(name="main", shape=shape, count=pods, least=pods),))
+    grown = replace(
+        with_queue(quotas={("any", CPU): Quota(nominal=20_000)})(old),
+        flavors={"any": Flavor(name="any", node_labels=(("kind", "any"),))},
+        clusters={
+            "c": Cluster(
+                name="c",
+                nodes=replace(nodes, labels={"kind": label_column(["any", "any"])}),
+                pools=(elastic,),
+            )
+        },
+        workloads={
+            "new": old.workloads["new"],
+            "large": Workload(key="large", queue="q", forms=(form,)),
+        },
+    )
+    steps = (
+        START,
+        replace(ASKS, workload="large", count=1),
+        Admit(workload="large", placed=(replace(HERE, pods=(large,)),)),
+    )
+    return broken(grown, Plan(now=10.0, steps=steps))
+
+
+def test_pods_may_be_packed_otherwise_when_new_nodes_come() -> None:
+    labels = (("kind", "any"),)
+    taints = (Taint(key="kept", effect="NoSchedule"),)
+    assert growing(3, labels=labels) == []
+    for faults in (
+        growing(4, labels=labels),
+        growing(3, labels=(("kind", "other"),)),
+        growing(3, labels=labels, taints=taints),
+    ):
+        assert any("large: has no room in c" in sentence for sentence in faults), faults
 
 
 def test_a_workload_without_an_answer_is_told() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairway.core.snapshot import Facts
 from tests.properties.checks import Peace, Tally, cases, check_same, planned
-from tests.properties.fleets import fleets
+from tests.properties.fleets import fleet, fleets
 
 # The least share of cases that have each of these in them.
 RICH = {
@@ -45,6 +45,14 @@ def test_plans_keep_all_invariants_and_come_to_rest(capsys: pytest.CaptureFixtur
         print(f"\n{tally}")
     for name, least in RICH.items():
         assert tally.share(name) >= least, f"too few cases with {name}: {tally}"
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(48354659, id="new nodes for a gang after others that can be packed otherwise")],
+)
+def test_fleets_that_were_once_judged_wrongly_come_to_rest(seed: int) -> None:
+    Peace(fleet(seed)).come_to_rest()
 
 
 @cases(300)

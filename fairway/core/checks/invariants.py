@@ -20,6 +20,7 @@ from fairway.core.model import Form, Placed, PlacedPods, Workload, usage_of
 from fairway.core.modes.forms import times
 from fairway.core.plan import Admit, Move, Plan, Preempt, Provision, Step
 from fairway.core.preemption.holders import take_away
+from fairway.core.provisioning.new_nodes import grown_cluster
 from fairway.core.quota.limits import total_of
 from fairway.core.snapshot import Facts, Snapshot, wants_more
 from fairway.core.transitions import after
@@ -282,14 +283,19 @@ class _Walk:
     def _has_room_together(self, cluster: str) -> bool:
         """Whether all claims so far fit in a cluster if they are packed again from scratch.
 
-        Which nodes the plan chose is not known; only that such nodes exist is checked.
+        Which nodes the plan chose is not known; only that such nodes exist is checked, among those
+        that are there and those that the plan asks for.
         """
-        if any(
-            provision.cluster == cluster for some in self.provisions.values() for provision in some
-        ):
-            return False
         done = Plan(now=self.facts.now, steps=tuple(self.done))
-        return not any(cluster in name for name in overfull(after(self.facts, done)))
+        facts = after(self.facts, done)
+        grown = facts.clusters[cluster]
+        for provision in (step for steps in self.provisions.values() for step in steps):
+            if provision.cluster == cluster:
+                pool = next(pool for pool in grown.pools if pool.name == provision.pool)
+                grown = grown_cluster(grown, pool, provision.count)
+        others = facts.clusters.keys() - {cluster}
+        facts = replace(facts, clusters={**facts.clusters, cluster: grown})
+        return not overfull(facts, others)
 
     # Move.
 

@@ -99,7 +99,7 @@ def grown_room(room: Room, pool: Pool, count: int) -> Room:
         for resource in resources
     }
     labels = {
-        label: _labels(cluster.nodes.labels.get(label), len(cluster.nodes), label, pool, names)
+        label: _labels(cluster.nodes, label, _domains(pool, label, names))
         for _, label in cluster.levels
     }
     nodes = Nodes(
@@ -122,6 +122,40 @@ def grown_room(room: Room, pool: Pool, count: int) -> Room:
     return grown
 
 
+def grown_cluster(cluster: Cluster, pool: Pool, count: int) -> Cluster:
+    """The cluster once `count` more nodes of a pool are there, with all their labels and taints."""
+    nodes = cluster.nodes
+    amounts = {PODS: UNLIMITED, **dict(pool.shape)}
+    names = tuple(f"{pool.name}+{number}" for number in range(count))
+    labels = {
+        label: _labels(nodes, label, [value] * count)
+        for label, value in {**dict.fromkeys(nodes.labels), **dict(pool.labels)}.items()
+    }
+    for _, label in cluster.levels:
+        labels[label] = _labels(nodes, label, _domains(pool, label, names))
+    taint_set = nodes.taint_set
+    if taint_set is None:
+        taint_set = np.full(len(nodes), -1, dtype=np.int32)
+    new_taints = np.full(count, len(nodes.taint_sets), dtype=np.int32)
+    grown = Nodes(
+        names=(*nodes.names, *names),
+        capacity={
+            resource: _longer(nodes.capacity.get(resource), cluster, amounts, resource, count)
+            for resource in sorted({*nodes.capacity, *amounts})
+        },
+        ready=np.concatenate((nodes.ready, np.ones(count, dtype=np.bool_))),
+        labels=labels,
+        taint_sets=(*nodes.taint_sets, pool.taints),
+        taint_set=np.concatenate((taint_set, new_taints)),
+        devices=nodes.devices,
+        whole={
+            resource: _longer(column, cluster, amounts, resource, count)
+            for resource, column in nodes.whole.items()
+        },
+    )
+    return replace(cluster, nodes=grown)
+
+
 def _longer(
     column: Amounts | None, cluster: Cluster, amounts: dict[str, int], resource: str, count: int
 ) -> Amounts:
@@ -131,18 +165,22 @@ def _longer(
     return np.concatenate((column, new))
 
 
-def _labels(
-    column: LabelColumn | None, existing: int, label: str, pool: Pool, names: Sequence[str]
-) -> LabelColumn:
+def _domains(pool: Pool, label: str, names: Sequence[str]) -> list[str | None]:
+    """The domain of each new node at the level of a label; None: outside every domain."""
     given = dict(pool.labels).get(label)
-    new: list[str | None] = [given] * len(names)
     if label == HOST_NAME:
-        new = list(names)
-    elif given is None and pool.unit > 1:
-        new = [f"{pool.name}+{number // pool.unit}" for number in range(len(names))]
+        return list(names)
+    if given is None and pool.unit > 1:
+        return [f"{pool.name}+{number // pool.unit}" for number in range(len(names))]
+    return [given] * len(names)
+
+
+def _labels(nodes: Nodes, label: str, new: Sequence[str | None]) -> LabelColumn:
+    """A label of the existing nodes, followed by its values on new nodes."""
+    column = nodes.labels.get(label)
     added = label_column(new)
     if column is None:
-        column = LabelColumn(codes=np.full(existing, -1, dtype=np.int32), values=())
+        column = LabelColumn(codes=np.full(len(nodes), -1, dtype=np.int32), values=())
     known = {value: code for code, value in enumerate(column.values)}
     # The extra last entry maps code -1 (no label) to itself.
     recoded = [*(known.setdefault(value, len(known)) for value in added.values), -1]
