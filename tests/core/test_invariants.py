@@ -31,7 +31,7 @@ from fairway.core.snapshot import Facts, Snapshot
 from fairway.view.objects import Objects
 from tests.builders import NOW, cluster, flavor, policy, queue, workload
 
-CPU = "cpu"
+CPU, GPU = "cpu", "nvidia.com/gpu"
 SHAPE = Shape(requests=((CPU, 1000),))
 PODS = PlacedPods(name="main", count=2, shape=SHAPE, flavors=((CPU, "any"),))
 HERE = Placed(cluster="c", pods=(PODS,))
@@ -201,6 +201,40 @@ def test_pods_may_be_packed_otherwise_when_new_nodes_come() -> None:
         growing(3, labels=labels, taints=taints),
     ):
         assert any("large: has no room in c" in sentence for sentence in faults), faults
+
+
+def bought(**pool: object) -> list[str]:
+    """What is said of a plan that asks for two GPUs, on a new node, where no node has any."""
+    old = facts()
+    shape = Shape(requests=((GPU, 1000),))
+    pods = PlacedPods(name="main", count=2, shape=shape, flavors=((GPU, "h100"),))
+    form = Form(pod_sets=(PodSet(name="main", shape=shape, count=2, least=2),))
+    elastic = Pool(name="pool", shape=((GPU, 2000),), left=1, labels=(("gpu", "h100"),))
+    new = replace(
+        with_new(forms=(form,))(old),
+        queues={
+            "q": replace(
+                old.queues["q"],
+                groups=(ResourceGroup(resources=(GPU,), flavors=("h100", "a100")),),
+                quotas={(name, GPU): Quota(nominal=2000) for name in ("h100", "a100")},
+            )
+        },
+        flavors={
+            name: Flavor(name=name, node_labels=(("gpu", name),)) for name in ("h100", "a100")
+        },
+        clusters={"c": replace(old.clusters["c"], pools=(replace(elastic, **pool),))},
+    )
+    start = replace(START, placed=(replace(HERE, pods=(pods,)),))
+    steps = (replace(ASKS, count=1), start)
+    return broken(new, Plan(now=10.0, steps=steps))
+
+
+def test_new_nodes_may_bring_a_resource_that_no_node_had() -> None:
+    assert bought() == []
+    assert "new: takes 1000 of nvidia.com/gpu  more than c has" in bought(shape=((GPU, 1000),))
+    assert "new: takes 2000 of nvidia.com/gpu h100 more than c has" in bought(
+        labels=(("gpu", "a100"),)
+    ), "new nodes count as nodes of their own flavor only"
 
 
 def test_a_workload_without_an_answer_is_told() -> None:

@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from fairway.core.admission import taken_in
-from fairway.core.model import Flavor, Form, Placed, PlacedPods, Topology, Workload
-from fairway.core.nodes import Mask, Room
+from fairway.core.model import Flavor, Form, Placed, PlacedPods, Pool, Topology, Workload
+from fairway.core.nodes import Cluster, Mask, Room
 from fairway.core.packing import pack
 from fairway.core.packing.eligibility import pool_takes
 from fairway.core.packing.topology import level_index, levels_of
 from fairway.core.plan import Provision
-from fairway.core.provisioning.new_nodes import grown_room
+from fairway.core.provisioning.new_nodes import grown_cluster, grown_room
 from fairway.core.snapshot import Snapshot
 
 # (cluster, flavor or nothing, resource)
@@ -128,11 +128,12 @@ class Proof:
     def _check_totals(self, placed: Placed, new: Sequence[Provision]) -> list[str]:
         cluster = self._snapshot.facts.clusters[placed.cluster]
         for provision in new:
-            pool = next(each for each in cluster.pools if each.name == provision.pool)
+            pool = next(pool for pool in cluster.pools if pool.name == provision.pool)
+            flavors = self._flavors_of_new(cluster, pool)
             for resource, amount in pool.shape:
-                for key in [key for key in self._left if key[0] == cluster.name]:
-                    if key[2] == resource:
-                        self._left[key] += amount * provision.count
+                for flavor in flavors:
+                    key = (cluster.name, flavor, resource)
+                    self._left[key] = self._left.get(key, 0) + amount * provision.count
         before = dict(self._left)
         self._add(placed, -1)
         return [
@@ -140,6 +141,12 @@ class Proof:
             for (name, flavor, resource), left in sorted(self._left.items())
             if left < min(0, before.get((name, flavor, resource), 0)) and name not in self._awaiting
         ]
+
+    def _flavors_of_new(self, cluster: Cluster, pool: Pool) -> list[str]:
+        """The flavors in whose totals a new node of a pool counts; "": the total of all nodes."""
+        grown = grown_cluster(cluster, pool, 1)
+        flavors = self._snapshot.facts.flavors.values()
+        return ["", *(flavor.name for flavor in flavors if grown.flavor_nodes(flavor)[-1])]
 
     # Wants.
 
