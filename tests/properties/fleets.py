@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
+from hypothesis import note
 from hypothesis import strategies as st
 
 from fairway.api.meta import NodeRequirement, NodeTerm, Rung, Taint, Toleration
@@ -429,9 +430,15 @@ def filler(dice: Random, key: str, leaves: list[str]) -> Workload:
     )
 
 
-def fleets() -> st.SearchStrategy[Facts]:
-    """Whole fleets, each made from the number of a die: rich from the first case on."""
-    return st.integers(0, 2**48).map(fleet)
+def seeds() -> st.SearchStrategy[int]:
+    """Numbers of dice, each of which makes a whole fleet: rich from the first case on."""
+    return st.integers(0, 2**48)
+
+
+def noted_fleet(seed: int) -> Facts:
+    """A whole fleet; if the case fails, its number is printed: a fleet is too long to print."""
+    note(f"fleet({seed})")
+    return fleet(seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given
 
 from fairway.core.explain.samples import gauges
-from fairway.core.snapshot import Facts, Snapshot
+from fairway.core.snapshot import Snapshot
 from fairway.core.transitions import after
 from tests.properties.checks import cases, planned, state, turned
-from tests.properties.fleets import fleets
+from tests.properties.fleets import noted_fleet, seeds
 
 
 @cases(100)
-@given(fleets())
-def test_gauges_change_nothing_and_add_up(facts: Facts) -> None:
+@given(seeds())
+def test_gauges_change_nothing_and_add_up(seed: int) -> None:
+    facts = noted_fleet(seed)
     then = after(facts, planned(facts))
     snapshot = Snapshot(then)
     before = state(snapshot)

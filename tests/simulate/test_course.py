@@ -15,7 +15,7 @@ from fairway.simulate.course import Course, GoesRound
 from fairway.view.objects import Objects
 from tests.builders import H100, NOW, Plain, cluster, queue, told, workload
 from tests.properties.checks import cases
-from tests.properties.fleets import fleets
+from tests.properties.fleets import noted_fleet, seeds
 
 
 def facts(*objects: Plain) -> Facts:
@@ -51,9 +51,10 @@ def test_an_alternative_starts_when_it_is_due() -> None:
 
 
 @cases(150)
-@given(fleets())
-def test_no_fleet_goes_round(fleet: Facts) -> None:
-    Course(fleet).follow(until=fleet.now + 86_400.0)
+@given(seeds())
+def test_no_fleet_goes_round(seed: int) -> None:
+    facts = noted_fleet(seed)
+    Course(facts).follow(until=facts.now + 86_400.0)
 
 
 class Quarrel(Course):
