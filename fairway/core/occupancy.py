@@ -213,9 +213,14 @@ class Occupancy:
         later = self._line[first if self._is_straight else 0 :]
         for seat in later:
             self._stand(seat)
-        self._is_straight = all(self._sit(seat) for seat in later)
-        if self._is_straight:
-            return
+        # A trial, since its undo is exact: which parts of devices are given back is not known.
+        with self._ledger.trial() as trial:
+            self._is_straight = all(self._sit(seat) for seat in later)
+            if self._is_straight:
+                trial.keep()
+                return
+        for seat in later:
+            seat.assumed, seat.spilled = {}, ()
         for seat in self._line:
             self._stand(seat)
         largest_first = sorted(

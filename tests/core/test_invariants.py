@@ -249,6 +249,32 @@ def test_claims_beyond_what_nodes_have_are_told() -> None:
     assert overfull(facts()) == []
 
 
+def test_claims_on_parts_of_devices_are_packed_in_another_order_without_a_trace() -> None:
+    """In the order of the claims the last one finds no room; devices are whole again after that."""
+    pods = [(1, 4000, 750), (2, 2000, 1000), (2, 1000, 500), (1, 2000, 2000), (2, 2000, 1000)]
+    claims = {}
+    for number, (count, cpu, gpu) in enumerate(pods):
+        shape = Shape(requests=((CPU, cpu), (GPU, gpu)))
+        place = ("rack", (("r2", 2),)) if number == 1 else ("", ())
+        part = PlacedPods(
+            name="main", count=count, shape=shape, flavors=(), level=place[0], domains=place[1]
+        )
+        form = Form(pod_sets=(PodSet(name="main", shape=shape, count=count, least=count),))
+        held = Held(queue="q", placed=(Placed(cluster="c", pods=(part,)),), decided_at=number)
+        claims[f"w{number}"] = Workload(key=f"w{number}", queue="q", forms=(form,), held=held)
+    nodes = Nodes(
+        names=("n0", "n1"),
+        capacity={
+            CPU: np.array([8000, 8000], dtype=np.int64),
+            GPU: np.array([4000, 4000], dtype=np.int64),
+        },
+        ready=np.ones(2, dtype=np.bool_),
+        labels={"example/rack": label_column(["r1", "r2"])},
+    )
+    place = Cluster(name="c", nodes=nodes, levels=(("rack", "example/rack"),))
+    assert overfull(replace(facts(), clusters={"c": place}, workloads=claims)) == []
+
+
 def test_plans_are_the_same_only_byte_for_byte() -> None:
     assert same(Plan(now=1.0, steps=(START,)), Plan(now=1.0, steps=(START,)))
     assert not same(Plan(now=1.0, steps=(START,)), Plan(now=1.0, steps=(sized(1),)))

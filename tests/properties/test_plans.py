@@ -49,7 +49,11 @@ def test_plans_keep_all_invariants_and_come_to_rest(capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(
     "seed",
-    [pytest.param(48354659, id="new nodes for a gang after others that can be packed otherwise")],
+    [
+        pytest.param(48354659, id="new nodes for a gang after others that can be packed otherwise"),
+        pytest.param(22237, id="parts of devices that an order without room had taken"),
+        pytest.param(3881881950, id="the same, with a part of a device that was lacking"),
+    ],
 )
 def test_fleets_that_were_once_judged_wrongly_come_to_rest(seed: int) -> None:
     Peace(fleet(seed)).come_to_rest()
