@@ -8,6 +8,7 @@ import pytest
 
 from fairway.clock import timestamp
 from fairway.core.cycle import plan
+from fairway.core.plan import Preempt
 from fairway.view.view import View
 from tests.builders import (
     H100,
@@ -464,6 +465,33 @@ ALL = {**OWNERS, **LEAVING, **FLAVORS, **KEY, **ELASTIC, **HUMBLE}
 def test_preemption(case: str) -> None:
     objects, expected = ALL[case]
     assert told(plan_of(*objects)) == expected
+
+
+_SHARED = [queue("root", 8), queue("low", 0, parent="root"), cluster("east", 8)]
+RULES = {
+    "PreemptedWithinQueue": [
+        queue("q", 8, preemption=LOWER), cluster("east", 8), runs("low"), urgent(8),
+    ],
+    "PreemptedToReclaim": [
+        queue("root"), queue("q", 8, parent="root", preemption=RECLAIMS),
+        queue("low", 0, parent="root"), cluster("east", 8), runs("low", "low"), urgent(8),
+    ],
+    "PreemptedForFairShare": [
+        *_SHARED, queue("q", 0, parent="root", preemption=RECLAIMS),
+        runs("low", "low", count=4), runs("more", "low", count=4, since=9000), urgent(4),
+    ],
+    "PreemptedWhileBorrowing": [
+        fleet(fairShare={"enabled": False}), *_SHARED, queue("q", 0, parent="root",
+            preemption={**RECLAIMS, "whileBorrowing": {"policy": "LowerPriority"}}),
+        runs("low", "low"), urgent(8),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_a_victim_is_told_by_which_rule_it_yields(code: str) -> None:
+    victims = [step for step in plan_of(*RULES[code]).steps if isinstance(step, Preempt)]
+    assert [(step.workload, step.reasons[0].code.value) for step in victims] == [("team/low", code)]
 
 
 def test_what_is_kept_for_an_owner_is_kept_from_those_who_come_later() -> None:
