@@ -14,7 +14,7 @@ from fairway.api.meta import JsonObject
 from fairway.api.pools import ElasticPool, ProviderQuota
 from fairway.clock import timestamp
 
-_OFFERED = ("offeredPools", "offeredQuotas")
+_LEFT_OUT_IF_EMPTY = ("offeredPools", "offeredQuotas", "uncountedRules")
 _NOT_FREE = ("Bound", "Ready", "Terminating")
 
 
@@ -73,12 +73,15 @@ def agent_part(observation: Observation, *, has: Amounts, free: Amounts) -> Json
         ],
         **_offer("offeredPools", observation.offered),
         **_offer("offeredQuotas", observation.quotas),
+        **_offer("uncountedRules", observation.uncounted_rules),
     }
 
 
-def _offer(key: str, several: Sequence[ElasticPool | ProviderQuota]) -> JsonObject:
+def _offer(key: str, several: Sequence[ElasticPool | ProviderQuota | str]) -> JsonObject:
     """Left out when empty: a hub of an earlier version does not know the field."""
-    return {key: [to_plain(item) for item in several]} if several else {}
+    if not several:
+        return {}
+    return {key: [item if isinstance(item, str) else to_plain(item) for item in several]}
 
 
 def _price(nanos: int) -> str:
@@ -101,7 +104,7 @@ def patch_from(before: Mapping[str, Any], after: JsonObject) -> JsonObject:
     for key in ("allocatable", "free", "claims"):
         gone = {name: None for name in before.get(key, {}) if name not in after[key]}
         patch[key] = {**after[key], **gone}
-    patch.update({key: [] for key in _OFFERED if key in before and key not in after})
+    patch.update({key: [] for key in _LEFT_OUT_IF_EMPTY if key in before and key not in after})
     return patch
 
 

@@ -49,6 +49,7 @@ from fairway.api.pools import (
     ProviderQuota,
 )
 
+UNCOUNTED_RULES_MAX = 64
 Claims = Annotated[
     Mapping[Key, Annotated[str, limits(max_length=1024)]], limits(max_properties=128)
 ]
@@ -524,6 +525,15 @@ class ClusterStatus(Part, frozen=True, kw_only=True):
             max_items=1024,
             list_type="map",
             list_map_keys=["name"],
+        ),
+    ] = ()
+    uncounted_rules: Annotated[
+        tuple[str, ...],
+        doc(
+            "ResourceQuotas and LimitRanges that are not counted, since a report holds no more: a "
+            "namespace, or a rule of it as namespace/kind name. The first of them by name.",
+            max_items=UNCOUNTED_RULES_MAX,
+            list_type="set",
         ),
     ] = ()
     taints: Annotated[

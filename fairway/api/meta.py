@@ -40,7 +40,8 @@ def is_own_group(group: str) -> bool:
 # An object of a kind that is not ours, kept as it is.
 JsonObject = dict[str, Any]
 # Amounts by resource name in their wire form; the suffixes users wrote are kept.
-ResourceList = Annotated[Mapping[ResourceName, Quantity], limits(max_properties=64)]
+RESOURCES_MAX = 64
+ResourceList = Annotated[Mapping[ResourceName, Quantity], limits(max_properties=RESOURCES_MAX)]
 Labels = Annotated[Mapping[Key, LabelValue], limits(max_properties=64)]
 Hold = Literal["None", "Hold", "HoldAndDrain"]
 OnClusterLost = Literal["Wait", "StopAndMove", "AllowDuplicate"]

@@ -15,7 +15,7 @@ NAMESPACES_MAX = 1000
 QUOTAS_MAX = 16
 LIMITS_MAX = 32
 SCOPES_MAX = 8
-_VALUES_MAX = 32
+VALUES_MAX = 32
 
 QuotaScopeName = Literal[
     "BestEffort",
@@ -52,7 +52,7 @@ class QuotaScope(Part, frozen=True, kw_only=True):
         tuple[str, ...],
         doc(
             "Names of priority classes, for In and NotIn.",
-            max_items=_VALUES_MAX,
+            max_items=VALUES_MAX,
             list_type="set",
         ),
     ] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from fairway.api.cluster import AvoidedNode, Cluster
+from fairway.api.cluster import AvoidedNode, Cluster, ClusterStatus
 from fairway.api.fleet import Health
 from fairway.controllers.clusters.health import (
     Heard,
@@ -105,6 +105,20 @@ class TestStatus:
         assert first is not None
         again = replace(cluster("a"), status=first)
         assert next_status(again, heard(3), HEALTH, NOW + 3) is None
+
+    def test_rules_that_are_not_counted_are_told_until_they_are(self) -> None:
+        rules = tuple(f"n{number}" for number in range(10))
+        found = replace(cluster("a"), status=ClusterStatus(uncounted_rules=rules))
+        status = next_status(found, heard(0), HEALTH, NOW)
+        assert status is not None
+        told = status.conditions[1]
+        assert (told.type, told.status, told.reason) == ("RulesCounted", "False", "TooManyRules")
+        assert told.message.endswith(": n0, n1, n2, n3, n4, n5, n6, n7 and 2 more")
+        assert next_status(replace(found, status=status), heard(3), HEALTH, NOW + 3) is None
+        counted = replace(found, status=replace(status, uncounted_rules=()))
+        status = next_status(counted, heard(6), HEALTH, NOW + 6)
+        assert status is not None
+        assert [condition.type for condition in status.conditions] == ["Ready"]
 
     def test_a_lost_cluster_is_unknown_since_then(self) -> None:
         status = next_status(cluster("a"), heard(300), HEALTH, NOW)

@@ -109,6 +109,7 @@ class Observation:
     works: Mapping[str, WorkSeen] = field(default_factory=dict)
     pools: tuple[PoolSeen, ...] = ()
     namespaces: tuple[NamespaceRules, ...] = ()  # that have quotas or limits, by name
+    uncounted_rules: tuple[str, ...] = ()  # of namespaces, beyond what can be reported
     offered: tuple[ElasticPool, ...] = ()  # pools that the driver found, beside those listed
     quotas: tuple[ProviderQuota, ...] = ()  # that the found pools count against
     kinds: tuple[str, ...] = ()  # served, as group/version/Kind; none means all

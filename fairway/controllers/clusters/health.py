@@ -7,14 +7,14 @@ that time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from msgspec.structs import replace
 
-from fairway.api.cluster import AvoidedNode, Cluster, ClusterStatus
+from fairway.api.cluster import UNCOUNTED_RULES_MAX, AvoidedNode, Cluster, ClusterStatus
 from fairway.api.fleet import Health
 from fairway.api.meta import Condition
 from fairway.api.taint_times import noted
@@ -23,6 +23,8 @@ from fairway.api.taint_times import noted
 PAUSE_SECONDS = 15.0
 _SEEN_STEP_SECONDS = 60  # the precision of `lastSeenAt`; each step is a write
 _ASIDE_MOST = 1024
+_OWN_CONDITIONS = ("Ready", "RulesCounted")
+_NAMED_MOST = 8
 _CUT_OFF = "its agent lives, and the cluster does not answer it"
 
 
@@ -143,26 +145,60 @@ def _conditions(
     word: Literal["True", "False", "Unknown"] = "True" if is_ready else "False"
     if phase == "Lost":
         word = "Unknown"  # the state of a lost cluster is not known
-    old = next(
-        (condition for condition in cluster.status.conditions if condition.type == "Ready"), None
-    )
-    since = (
-        old.last_transition_time
-        if old is not None and old.status == word
-        else datetime.fromtimestamp(int(now), UTC)
-    )
-    made = Condition(
+    ready = _condition(
+        cluster,
+        now,
         type="Ready",
         status=word,
         reason=phase,
         message=_CUT_OFF if observation.is_cut_off and not is_ready else "",
+    )
+    own = (ready, *_rules_condition(cluster, now))
+    others = (item for item in cluster.status.conditions if item.type not in _OWN_CONDITIONS)
+    return (*own, *others)
+
+
+def _rules_condition(cluster: Cluster, now: float) -> Iterator[Condition]:
+    """Says that rules of namespaces are not counted, while there are such."""
+    rules = cluster.status.uncounted_rules
+    if rules:
+        least = "at least " if len(rules) == UNCOUNTED_RULES_MAX else ""
+        more = f" and {least}{len(rules) - _NAMED_MOST} more" if len(rules) > _NAMED_MOST else ""
+        message = f"not counted, since a report holds no more: {', '.join(rules[:_NAMED_MOST])}"
+        yield _condition(
+            cluster,
+            now,
+            type="RulesCounted",
+            status="False",
+            reason="TooManyRules",
+            message=message + more,
+        )
+
+
+def _condition(
+    cluster: Cluster,
+    now: float,
+    *,
+    type: str,
+    status: Literal["True", "False", "Unknown"],
+    reason: str,
+    message: str,
+) -> Condition:
+    """A condition since the time at which it got its status."""
+    old = next((item for item in cluster.status.conditions if item.type == type), None)
+    since = (
+        old.last_transition_time
+        if old is not None and old.status == status
+        else datetime.fromtimestamp(int(now), UTC)
+    )
+    return Condition(
+        type=type,
+        status=status,
+        reason=reason,
+        message=message,
         last_transition_time=since,
         observed_generation=cluster.metadata.generation,
     )
-    others = tuple(
-        condition for condition in cluster.status.conditions if condition.type != "Ready"
-    )
-    return (made, *others)
 
 
 def aside(

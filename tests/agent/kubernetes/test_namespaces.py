@@ -131,3 +131,47 @@ def test_namespaces_are_listed_by_name_until_their_rules_are_gone() -> None:
     assert made.namespaces.rules() is rules
     made.namespaces.take_limits(("a", "l"), None)
     assert [item.name for item in made.namespaces.rules()] == ["b"]
+
+
+def limit_range(name: str, entries: int) -> bytes:
+    limits = [{"type": "Container", "max": {"cpu": number + 1}} for number in range(entries)]
+    return json.dumps({"metadata": {"name": name}, "spec": {"limits": limits}}).encode()
+
+
+def test_rules_beyond_what_a_report_holds_are_named() -> None:
+    namespaces = picture().namespaces
+    for number in range(18):
+        namespaces.take_quota(("team", f"q{number:02}"), read_quota(quota({"pods": number})))
+    namespaces.take_limits(("team", "bounds"), read_limits(limit_range("bounds", 30)))
+    namespaces.take_limits(("team", "more"), read_limits(limit_range("more", 5)))
+    (rules,) = namespaces.rules()
+    assert (len(rules.quotas), len(rules.limits)) == (16, 32)
+    assert namespaces.left_out() == (
+        "team/ResourceQuota q16",
+        "team/ResourceQuota q17",
+        "team/LimitRange more",
+    )
+    for number in (0, 1, 2):
+        namespaces.take_quota(("team", f"q{number:02}"), None)
+    namespaces.take_limits(("team", "more"), None)
+    assert len(namespaces.rules()[0].quotas) == 15
+    assert namespaces.left_out() == ()
+
+
+def test_namespaces_beyond_what_a_report_holds_are_named() -> None:
+    namespaces = picture().namespaces
+    for number in range(1002):
+        namespaces.take_quota((f"n{number:04}", "q"), read_quota(quota({"pods": 1})))
+    assert len(namespaces.rules()) == 1000
+    assert namespaces.left_out() == ("n1000", "n1001")
+
+
+def test_a_quota_that_no_report_can_hold_is_named() -> None:
+    """It would have every report refused."""
+    classes = [f"class-{number}" for number in range(33)]
+    selector = [{"scopeName": "PriorityClass", "operator": "In", "values": classes}]
+    namespaces = picture().namespaces
+    raw = quota({"pods": 1}, scopeSelector={"matchExpressions": selector})
+    namespaces.take_quota(("team", "q"), read_quota(raw))
+    assert namespaces.rules() == (NamespaceRules(name="team"),)
+    assert namespaces.left_out() == ("team/ResourceQuota q",)

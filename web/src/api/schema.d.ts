@@ -1667,6 +1667,8 @@ export interface components {
                     /** @description Value of the taint. */
                     value?: string;
                 }[];
+                /** @description ResourceQuotas and LimitRanges that are not counted, since a report holds no more: a namespace, or a rule of it as namespace/kind name. The first of them by name. */
+                uncountedRules?: string[];
                 /**
                  * Format: int64
                  * @description Number of workloads with a claim in this cluster.

@@ -3,6 +3,9 @@
 A quota says what all pods use. The part of pods of works is computed from their specs, as the
 cluster counts them, and subtracted. Pods and quotas arrive on different watches: for a moment the
 difference may be off by a pod that was just made.
+
+A report holds so many namespaces, quotas and limits, by name. What is beyond that is left out and
+named: the cluster itself still applies it.
 """
 
 from __future__ import annotations
@@ -16,10 +19,14 @@ import msgspec
 from fairway.agent.drivers.kubernetes.devices import ObjectName
 from fairway.agent.drivers.kubernetes.pods import OwnPod
 from fairway.api.amounts import Quantity, QuantityError, family_of
+from fairway.api.cluster import UNCOUNTED_RULES_MAX
+from fairway.api.meta import RESOURCES_MAX
 from fairway.api.namespaces import (
     LIMITS_MAX,
     NAMESPACES_MAX,
     QUOTAS_MAX,
+    SCOPES_MAX,
+    VALUES_MAX,
     NamespaceLimit,
     NamespaceQuota,
     NamespaceRules,
@@ -167,6 +174,7 @@ class Namespaces:
         self._stale: set[str] = set()
         self._known: dict[str, NamespaceRules] = {}
         self._listed: tuple[NamespaceRules, ...] = ()
+        self._left_out: dict[str, tuple[str, ...]] = {}  # by namespace, its rules
 
     def take_quota(self, place: ObjectName, quota: Quota | None) -> None:
         """Takes a quota, or its deletion."""
@@ -209,6 +217,7 @@ class Namespaces:
         if self._stale:
             for namespace in self._stale:
                 self._known.pop(namespace, None)
+                self._left_out.pop(namespace, None)
                 if namespace in self._quotas or namespace in self._limits:
                     self._known[namespace] = self._rules(namespace)
             self._stale.clear()
@@ -217,16 +226,45 @@ class Namespaces:
             self._listed = self._listed if listed == self._listed else listed
         return self._listed
 
+    def left_out(self) -> tuple[str, ...]:
+        """Rules that are not among `rules`, since there are too many: namespaces, or rules of one.
+
+        At most as many as a status holds.
+        """
+        whole = sorted(self._known)[NAMESPACES_MAX:]
+        parts = {name: self._left_out[name] for name in self._left_out.keys() - set(whole)}
+        names = [*whole, *(f"{name}/{rule}" for name in sorted(parts) for rule in parts[name])]
+        return tuple(names[:UNCOUNTED_RULES_MAX])
+
     def _rules(self, namespace: str) -> NamespaceRules:
         quotas = self._quotas.get(namespace, {})
         limits = self._limits.get(namespace, {})
         entries = [entry for name in sorted(limits) for entry in limits[name]]
+        fitting = [name for name in sorted(quotas) if _fits_report(quotas[name].quota)]
+        del fitting[QUOTAS_MAX:]
+        missing = [
+            *(f"ResourceQuota {name}" for name in sorted(quotas.keys() - set(fitting))),
+            *(
+                f"LimitRange {name}"
+                for name in sorted({each.name for each in entries[LIMITS_MAX:]})
+            ),
+        ]
+        if missing:
+            self._left_out[namespace] = tuple(missing)
         pods = [(_decode_pod(spec), count) for spec, count in self._pods.get(namespace, {}).items()]
         return NamespaceRules(
             name=namespace,
-            quotas=tuple(_less_own(quotas[name], pods) for name in sorted(quotas)[:QUOTAS_MAX]),
+            quotas=tuple(_less_own(quotas[name], pods) for name in fitting),
             limits=tuple(entries[:LIMITS_MAX]),
         )
+
+
+def _fits_report(quota: NamespaceQuota) -> bool:
+    return (
+        len(quota.hard) <= RESOURCES_MAX
+        and len(quota.scopes) <= SCOPES_MAX
+        and all(len(scope.values) <= VALUES_MAX for scope in quota.scopes)
+    )
 
 
 def _less_own(quota: Quota, pods: Iterable[tuple[dict[str, Any], int]]) -> NamespaceQuota:

@@ -243,6 +243,7 @@ class Opened:
             works=self.works.seen(),
             pools=self.offering.listed_pools(),
             namespaces=self.picture.namespaces.rules(),
+            uncounted_rules=self.picture.namespaces.left_out(),
             offered=match.pools,
             quotas=match.quotas,
             kinds=self._names,
