@@ -66,13 +66,6 @@ def state_of(
         is_stopping = spec.tombstone or bool(pods)
         phase: WorkPhase = "Stopping" if is_stopping else "Held"
         return WorkState(work=name, attempt=spec.attempt, phase=phase, pods=counts)
-    if spec.desired == "Hold":
-        return _with_trouble(
-            WorkState(work=name, attempt=spec.attempt, phase="Held", pods=counts),
-            pods,
-            seen,
-            told_state,
-        )
     previous = (
         told_state.state if told_state.state and told_state.state.attempt == spec.attempt else None
     )

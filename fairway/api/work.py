@@ -31,10 +31,8 @@ from fairway.api.meta import (
     Conditions,
     JsonObject,
     JsonPart,
-    Labels,
     Object,
     Part,
-    Toleration,
     WorkloadReference,
 )
 
@@ -131,15 +129,10 @@ class Manifest(JsonPart, frozen=True, kw_only=True):
 
 
 class WorkPodSet(Part, frozen=True, kw_only=True):
-    """Pods of one pod set in this cluster, with the decision on them."""
+    """Pods of one pod set in this cluster."""
 
     name: Annotated[Label, doc("Name of the pod set.")]
     count: Annotated[Count, doc("Number of pods.")]
-    node_selector: Annotated[Labels, doc("Labels of the chosen nodes.")] = {}
-    tolerations: Annotated[
-        tuple[Toleration, ...],
-        doc("Tolerations added to the pods.", max_items=32, list_type="atomic"),
-    ] = ()
 
 
 class Stop(Part, frozen=True, kw_only=True):
@@ -194,11 +187,8 @@ class WorkSpec(Part, frozen=True, kw_only=True):
         int, doc("Term of the decision; an agent refuses a lower term than it has seen.", minimum=0)
     ]
     desired: Annotated[
-        Literal["Run", "Reserve", "Hold", "Stop"],
-        doc(
-            "Run: run it. Reserve: hold its capacity with placeholder pods. Hold: create it "
-            "suspended. Stop: stop it."
-        ),
+        Literal["Run", "Reserve", "Stop"],
+        doc("Run: run it. Reserve: hold its capacity with placeholder pods. Stop: stop it."),
     ] = "Run"
     manifests: Annotated[
         tuple[Manifest, ...],

@@ -106,12 +106,9 @@ async def test_an_attempt_that_is_gone_does_not_come_back(stage: Stage) -> None:
     assert (await stage.until("Running", one)).attempt == 2
 
 
-async def test_a_work_can_be_held_released_and_stopped(stage: Stage) -> None:
-    one = work("one", desired="Hold")
+async def test_a_work_that_is_stopped_is_held(stage: Stage) -> None:
+    one = work("one")
     await stage.put(one)
-    await stage.until("Held", one)
-    assert await stage.pods(one) == 0
-    await stage.put(with_spec(one, desired="Run"))
     await stage.until("Running", one)
     await stage.put(with_spec(one, desired="Stop"))
     await stage.until("Held", one)

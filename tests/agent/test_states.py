@@ -59,7 +59,6 @@ CASES = [
         "OOMKilled",
     ),
     ("no pod tells why", {}, seen(conditions=[FAILED]), "Failed", "BackoffLimitExceeded"),
-    ("it is held", {"desired": "Hold"}, seen(), "Held", ""),
     ("it is to stop and has pods", {"desired": "Stop"}, seen(pod("Ready")), "Stopping", ""),
     ("it is stopped", {"desired": "Stop"}, seen(), "Held", ""),
     ("it is buried", {"desired": "Stop", "tombstone": True}, seen(), "Stopping", ""),

@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
 
 from fairway.api.kinds import KINDS
+from fairway.api.work import WorkSpec
 from tests.api.field_reads import Known, Reader, aliases_in, field_types, parts_in
 
 CODE = Path(__file__).parents[2] / "fairway"
@@ -25,8 +27,6 @@ UNREAD: dict[str, str] = {
     "DescribedObject.api_version": "of the form of HorizontalPodAutoscalers; queries need the kind",
     "QueueSpec.description": "for people who read the queue",
     "UserLimit.name": "the key of its list",
-    "WorkPodSet.node_selector": "for people; agents apply manifests, which have it too",
-    "WorkPodSet.tolerations": "for people; agents apply manifests, which have them too",
 }
 # Read by name, or as plain JSON, where no type can be inferred: the file that does.
 READ_AS_TEXT = {
@@ -104,6 +104,14 @@ def test_a_field_of_a_spec_is_read(field: str) -> None:
         assert not is_read, f"{field} is read now: take it out of UNREAD"
     else:
         assert is_read, f"nothing reads {field}"
+
+
+def test_every_state_that_a_work_may_ask_for_is_asked_for() -> None:
+    desired = next(f.type for f in msgspec.structs.fields(WorkSpec) if f.name == "desired")
+    text = (CODE / "controllers/works/derive.py").read_text()
+    states = get_args(get_args(desired)[0])
+    assert states
+    assert [state for state in states if f'"{state}"' not in text] == []
 
 
 EXAMPLES = {

@@ -135,17 +135,6 @@ async def test_changed_waits_until_there_is_something_new(rig: Rig) -> None:
         await rig.driver.wait_for_change()  # nobody has looked yet
 
 
-async def test_a_held_work_has_its_object_and_no_pods_until_it_is_released(rig: Rig) -> None:
-    held, released = work("one", desired="Hold"), work("one", desired="Run")
-    await rig.driver.apply(held)
-    found = seen(await rig.driver.observe(), held)
-    assert found is not None
-    assert not found.pods
-    assert 0 in found.objects
-    await rig.driver.apply(released)
-    await rig.until(in_phase(released, "Ready"), "a ready pod")
-
-
 async def test_a_reserved_work_holds_nodes_and_then_runs_on_them(rig: Rig) -> None:
     reserved, running = work("one", desired="Reserve"), work("one", desired="Run")
     await rig.driver.apply(reserved)

@@ -266,7 +266,7 @@ def _work(
         term=known.term,
         desired=_desired(known, workload, claim, same),
         manifests=manifests_of(workload, placement, name, around),
-        pod_sets=work_pod_sets(placement, known.flavors),
+        pod_sets=work_pod_sets(placement),
         tasks=placement.tasks,
         provision=_provision(claim, placement.cluster),
         run_seconds_estimate=seconds_left(workload),

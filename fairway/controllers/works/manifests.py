@@ -279,15 +279,9 @@ def _domain_terms(pods: PlacedPodSet, cluster: Cluster) -> Iterator[tuple[NodeRe
         )
 
 
-def work_pod_sets(placement: Placement, flavors: Mapping[str, Flavor]) -> tuple[WorkPodSet, ...]:
+def work_pod_sets(placement: Placement) -> tuple[WorkPodSet, ...]:
     return tuple(
-        WorkPodSet(
-            name=pod_set.name,
-            count=pod_set.count,
-            node_selector=node_selector(pod_set, flavors),
-            tolerations=tolerations(pod_set, flavors),
-        )
-        for pod_set in placement.pod_sets
+        WorkPodSet(name=pod_set.name, count=pod_set.count) for pod_set in placement.pod_sets
     )
 
 

@@ -186,8 +186,7 @@ class Making:
         body = without(manifest.object, "status")
         body = with_value(body, ("metadata", "namespace"), namespace_of(body))
         if kind is not None:
-            is_held = work.spec.desired == "Hold"
-            body = kind.hold(body) if is_held else kind.release(body)
+            body = kind.release(body)
             owner = marks.Owner(
                 cluster=self._cluster, work=work.metadata.name, attempt=work.spec.attempt
             )

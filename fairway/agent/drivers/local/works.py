@@ -145,8 +145,7 @@ def object_of(manifest: Manifest, kind: Kind | None, kept: Kept) -> JsonObject:
         faults = kind.faults(wanted)
         if faults:
             raise DriverFault("; ".join(faults))
-        is_held = kept.work.spec.desired == "Hold"
-        wanted = kind.hold(wanted) if is_held else kind.release(wanted)
+        wanted = kind.release(wanted)
     if manifest.update == "CreateOnly":
         wanted = kept.created.setdefault(owner_of(wanted), wanted)
     metadata = {**child(wanted, "metadata"), "uid": uid_of(kept.name, owner_of(wanted))}

@@ -289,13 +289,13 @@ class World:
             self._lives.begin(new, now)
 
     def _make_objects(self, made: Made) -> None:
-        name, is_held = made.work.metadata.name, made.work.spec.desired == "Hold"
+        name = made.work.metadata.name
         made.faults, made.refused = {}, set()
         for position, manifest in enumerate(made.work.spec.manifests):
             wanted = manifest.object
             kind = self._find_kind(wanted)
             if kind is not None:
-                wanted = kind.hold(wanted) if is_held else kind.release(wanted)
+                wanted = kind.release(wanted)
             try:
                 body = self.objects.apply(manifest, wanted, owner=name)
             except Refused as refused:
