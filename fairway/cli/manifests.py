@@ -57,9 +57,9 @@ def apply_edits(objects: Sequence[Object], name: str, moment: float) -> list[Obj
 
 def refuse_faulty(documents: Sequence[Document]) -> None:
     """Fails with a line for each fault for which a hub would refuse one of the objects."""
-    from fairway.cli.refusals import refusals  # noqa: PLC0415 - as above
+    from fairway.store.embedded.object_checks import object_faults  # noqa: PLC0415 - as above
 
-    faults = refusals(documents)
+    faults = object_faults((document.place, document.value) for document in documents)
     if faults:
         raise Failure("\n  ".join(["a hub would not accept these objects:", *faults]))
 

@@ -7,17 +7,19 @@ from collections.abc import Callable
 import msgspec
 
 from fairway.api.discretion import MayLook
+from fairway.api.errors import BadRequest
 from fairway.controllers.history.answers import Asked
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.scheduling.decisions import merge
 from fairway.controllers.timeline.picture import Wanted
-from fairway.controllers.whatif.edits import confirm_seen, read_change
+from fairway.controllers.whatif.edits import confirm_seen, places_of, read_change
 from fairway.controllers.whatif.whatif import WhatIf
 from fairway.hub.agent_lines import DECISIONS, Output, Reaching
 from fairway.hub.pod_lists import PodLists
 from fairway.schema.node import JsonObject
 from fairway.server.questions.history import HistoryRequest
 from fairway.server.questions.parameters import LogRequest, PodsRequest, TimelineRequest
+from fairway.store.embedded.object_checks import object_faults
 from fairway.streams.requests import Ask
 
 
@@ -62,6 +64,9 @@ class HubAnswers:
     async def whatif(self, change: JsonObject, may: MayLook) -> JsonObject:
         wanted = read_change(change)
         confirm_seen(wanted, may)
+        faults = object_faults(places_of(wanted))
+        if faults:
+            raise BadRequest("\n  ".join(["a hub would not accept these objects:", *faults]))
         snapshot = await self._plane.snapshot()
         now = float(snapshot["metadata"]["annotations"]["fairway.dev/now"])
         return await self._whatif.answer(snapshot["items"], now, wanted)

@@ -156,6 +156,13 @@ def put_in(change: Change) -> Iterator[JsonObject]:
         yield entry
 
 
+def places_of(change: Change) -> Iterator[tuple[str, JsonObject]]:
+    """The objects of `put_in`, each with its place in the change."""
+    for number, entry in enumerate(put_in(change)):
+        is_plain = number < len(change.apply)
+        yield f"apply[{number}]" if is_plain else f"manifests[{number - len(change.apply)}]", entry
+
+
 def _read(text: str) -> list[JsonObject]:
     if not text.strip():
         return []

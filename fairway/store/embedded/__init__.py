@@ -14,6 +14,7 @@
     identities        uids and generated names
     writes            staging, group commit, publication
     collector, grace  dependents of deleted owners, contents of deleted namespaces; grace periods
+    object_checks     what would be refused of objects that nobody writes, for plans and what-if
     refusals          errors, worded like those of a kube-apiserver
 
 All of it runs on one event loop; only the journal has a thread, behind an interface.

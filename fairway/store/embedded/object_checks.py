@@ -1,4 +1,6 @@
-"""What a hub would refuse of the objects in files, by the checks that a hub makes on every write.
+"""What a hub would refuse of objects that nobody writes, by the checks that it makes of writes.
+
+`fairway plan` and a hub's what-if check the objects that they are given.
 
 An object that a hub has stored already is not checked again: it is read as a hub reads it, and a
 field that this version does not know is left out.
@@ -7,11 +9,10 @@ field that this version does not know is left out.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 
 from fairway.api import crds
-from fairway.api.documents import Document
 from fairway.api.errors import ApiError
 from fairway.api.meta import is_own_group
 from fairway.clock import SystemClock
@@ -26,20 +27,23 @@ from fairway.store.interface import Write
 _DEFINITION = "CustomResourceDefinition"
 
 
-def refusals(documents: Sequence[Document]) -> list[str]:
-    """A line for each fault: the place of the object, its kind and name, the field, and why."""
+def object_faults(objects: Iterable[tuple[str, JsonObject]]) -> list[str]:
+    """A line for each fault: the place of the object, its kind and name, the field, and why.
+
+    Each object comes with its place: a line of a file, or its position in a question.
+    """
     check = _Check()
-    definitions = [document for document in documents if document.value["kind"] == _DEFINITION]
-    others = [document for document in documents if document.value["kind"] != _DEFINITION]
+    # Definitions come first: other objects may be of the kinds that they define.
+    ordered = sorted(objects, key=lambda placed: placed[1].get("kind") != _DEFINITION)
     return [
-        f"{document.place}: {_name(document.value)}: {fault}"
-        for document in (*definitions, *others)
-        for fault in check.faults(document.value)
+        f"{place}: {_name(value)}: {fault}"
+        for place, value in ordered
+        for fault in check.faults(value)
     ]
 
 
 class _Check:
-    """The checks of a hub that serves the built-in kinds, and those that the files define."""
+    """The checks of a hub that serves the built-in kinds, and those that the objects define."""
 
     def __init__(self) -> None:
         self._admission: Admission = admission(SystemClock(), None)
@@ -49,6 +53,10 @@ class _Check:
 
     def faults(self, value: JsonObject) -> Iterator[str]:
         if _is_stored(value):
+            return
+        missing = [key for key in ("apiVersion", "kind") if not isinstance(value.get(key), str)]
+        if missing:
+            yield from (f"{key}: Required value" for key in missing)
             return
         group, _, version = value["apiVersion"].rpartition("/")
         resource = self._catalogue.of_kind(group, version, value["kind"])
@@ -113,4 +121,5 @@ def _name(value: JsonObject) -> str:
     metadata = metadata if isinstance(metadata, dict) else {}
     name = str(metadata.get("name") or metadata.get("generateName") or "without a name")
     namespace = metadata.get("namespace")
-    return f"{value['kind']} {namespace}/{name}" if namespace else f"{value['kind']} {name}"
+    kind = value.get("kind") or "an object"
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
