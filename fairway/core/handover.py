@@ -288,7 +288,8 @@ class Leaving:
             of_queue[pair] = of_queue.get(pair, 0) + amount
         for placed in victim.held.placed if victim.held else ():
             nodes = self._nodes.setdefault(placed.cluster, {})
-            for counts in self._snapshot.packings.get((victim.key, placed.cluster), {}).values():
+            packing, _ = self._snapshot.on_nodes(victim.key, placed.cluster, {})
+            for counts in packing.values():
                 for position in counts:
                     nodes.setdefault(position, []).append(victim.key)
 

@@ -75,6 +75,10 @@ class Occupancy:
                         into[position] = into.get(position, 0) + count
         return joined
 
+    def spilled(self, key: str) -> Spilled:
+        """What is kept free for pods of a workload that fit on no node."""
+        return tuple(part for seat in self._seats.get(key, ()) for part in seat.spilled)
+
     def departures(self) -> list[Departure]:
         """What is being stopped, in order of keys; without what stays for now."""
         return [
@@ -302,7 +306,7 @@ class Occupancy:
                 if part > 0:
                     result.append((position, resource, part))
                     lacks -= part
-        self._ledger.take(self._name, *kept_free(result))
+        self._ledger.take(self._name, *kept_free(tuple(result)))
         return tuple(result)
 
     def _most_left(self, pods: PlacedPods, count: int) -> dict[int, int]:

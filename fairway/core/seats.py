@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fairway.core.admission import shape_in
@@ -78,16 +78,26 @@ def needs_of(placed: Placed) -> dict[str, Request]:
     }
 
 
-def kept_free(spilled: Iterable[tuple[int, str, int]]) -> tuple[Packing, dict[str, Request]]:
-    """What is kept free on nodes, as a pod for each node and resource, with its needs."""
+def kept_free(spilled: Spilled) -> tuple[Packing, dict[str, Request]]:
+    """What is kept free on nodes, as a pod for each part, with its needs."""
     pods = {
-        f"{resource}@{position}": (position, resource, amount)
-        for position, resource, amount in spilled
+        f"{resource}@{position}#{number}": (position, resource, amount)
+        for number, (position, resource, amount) in enumerate(spilled)
     }
     return (
         {name: {position: 1} for name, (position, _, _) in pods.items()},
         {name: ((resource, amount),) for name, (_, resource, amount) in pods.items()},
     )
+
+
+def with_kept_free(
+    packing: Packing, requests: Mapping[str, Request], spilled: Spilled
+) -> tuple[Packing, Mapping[str, Request]]:
+    """Pods on nodes, and what is kept free for those of them that fit on no node."""
+    if not spilled:
+        return packing, requests
+    parts, needs = kept_free(spilled)
+    return {**packing, **parts}, {**requests, **needs}
 
 
 def are_alike(placement: Placed, other: Placed) -> bool:

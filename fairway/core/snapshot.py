@@ -26,14 +26,14 @@ from fairway.core.clusters.fit_bounds import Stock
 from fairway.core.handover import Rebates
 from fairway.core.ledger import Ledger, is_same_ground
 from fairway.core.missing_pods import missing_of
-from fairway.core.model import EVERYWHERE, Flavor, Policy, Queue, Stray, Workload, usage_of
+from fairway.core.model import EVERYWHERE, Flavor, Policy, Queue, Request, Stray, Workload, usage_of
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.occupancy import Occupancy
 from fairway.core.packing.eligibility import Eligibility, Overlap, overlaps, rivals_of
 from fairway.core.quota.limits import Claims
 from fairway.core.quota.shares import Rules
 from fairway.core.quota.tree import Tree
-from fairway.core.seats import Departure, Seat, seats_of
+from fairway.core.seats import Departure, Seat, Spilled, seats_of, with_kept_free
 from fairway.core.task_numbers import count_of
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ class Snapshot:
         self.ledger = Ledger(self.tree, self._clusters)
         # Where the pods of a workload are, or are assumed to be: (workload, cluster) -> packing.
         self.packings: dict[tuple[str, str], Packing] = {}
+        # What is kept free for those of them that fit on no node.
+        self.spilled: dict[tuple[str, str], Spilled] = {}
         self.holders: dict[str, list[str]] = {name: [] for name in self._clusters}  # by key
         self.claims = Claims(self.tree, self._queues)
         self.holding: dict[str, list[str]] = {}  # queue -> workloads with a claim, by key
@@ -360,6 +362,9 @@ class Snapshot:
         occupancy = self._occupancies[name]
         for key in keys:
             packing = occupancy.packing(key)
+            self.spilled.pop((key, name), None)
+            if spilled := occupancy.spilled(key):
+                self.spilled[key, name] = spilled
             at = bisect_left(holders, key)
             is_here = at < len(holders) and holders[at] == key
             if packing is None:
@@ -376,9 +381,20 @@ class Snapshot:
         self._departures.pop(name, None)
         for key in self.holders.get(name, ()):
             self.packings.pop((key, name), None)
+            self.spilled.pop((key, name), None)
         self.holders[name] = []
 
     # Reading.
+
+    def on_nodes(
+        self, key: str, cluster: str, requests: Mapping[str, Request]
+    ) -> tuple[Packing, Mapping[str, Request]]:
+        """The pods of a workload on nodes, and what is kept free for those that fit on none.
+
+        `requests` says what one pod of each set needs; the result says it of each part as well.
+        """
+        packing = self.packings.get((key, cluster), {})
+        return with_kept_free(packing, requests, self.spilled.get((key, cluster), ()))
 
     @property
     def lowest_priority(self) -> int:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fairway.clock import timestamp
+from fairway.core import model
+from fairway.core.checks.invariants import broken
 from fairway.core.cycle import plan
+from fairway.core.model import Workload
+from fairway.core.nodes import Cluster, Nodes
 from fairway.core.plan import Preempt
+from fairway.core.seats import kept_free
+from fairway.core.snapshot import Facts, Snapshot
 from fairway.view.view import View
 from tests.builders import (
     H100,
@@ -492,6 +499,77 @@ RULES = {
 def test_a_victim_is_told_by_which_rule_it_yields(code: str) -> None:
     victims = [step for step in plan_of(*RULES[code]).steps if isinstance(step, Preempt)]
     assert [(step.workload, step.reasons[0].code.value) for step in victims] == [("team/low", code)]
+
+
+CPU = "cpu"
+
+
+def crowded(*pods: tuple[int, int]) -> Facts:
+    """Two nodes of four CPUs; a pod that others keep from both is crowded on one of them.
+
+    What it lacks there is kept free on the other node. `pods` are those that the preemptor wants.
+    """
+    queue = model.Queue(
+        name="q",
+        groups=(model.ResourceGroup(resources=(CPU,), flavors=("any",)),),
+        quotas={("any", CPU): model.Quota(nominal=64_000)},
+        preemption=model.PreemptionRules(within_queue="LowerPriority"),
+    )
+
+    def form(count: int, cpu: int, name: str = "main") -> model.Form:
+        shape = model.Shape(requests=((CPU, cpu),))
+        return model.Form(
+            pod_sets=(model.PodSet(name=name, shape=shape, count=count, least=count),)
+        )
+
+    def held(key: str, count: int, cpu: int, bound: dict[int, int], priority: int) -> Workload:
+        claimed = form(count, cpu)
+        part = model.PlacedPods(
+            name="main", count=count, shape=claimed.pod_sets[0].shape, flavors=((CPU, "any"),)
+        )
+        placed = model.Placed(cluster="c", pods=(part,), bound={"main": bound} if bound else {})
+        claim = model.Held(queue="q", placed=(placed,), started_at=0.0)
+        return Workload(key=key, queue="q", forms=(claimed,), held=claim, priority=priority)
+
+    nodes = Nodes(
+        names=("n0", "n1"),
+        capacity={CPU: np.array([4000, 4000], dtype=np.int64)},
+        ready=np.ones(2, dtype=np.bool_),
+    )
+    sets = [form(count, cpu, f"s{at}").pod_sets[0] for at, (count, cpu) in enumerate(pods)]
+    workloads = (
+        held("bound", 2, 2000, {0: 1, 1: 1}, 9),
+        held("large", 1, 4000, {}, 0),
+        Workload(key="new", queue="q", forms=(model.Form(pod_sets=tuple(sets)),), priority=5),
+    )
+    return Facts(
+        now=NOW,
+        queues={"q": queue},
+        flavors={"any": model.Flavor(name="any")},
+        clusters={"c": Cluster(name="c", nodes=nodes)},
+        workloads={workload.key: workload for workload in workloads},
+    )
+
+
+def test_what_is_kept_free_for_a_victim_is_free_without_it() -> None:
+    facts = crowded((2, 2000))
+    snapshot = Snapshot(facts)
+    assert snapshot.ledger.rooms["c"].free[CPU].tolist() == [-2000, 0]
+    made, _ = plan(snapshot)
+    assert told(made) == ["large yields to new", "new starts in c:2@any after large"]
+    assert broken(facts, made) == []
+
+
+def test_who_uses_what_was_kept_free_for_a_victim_waits_for_it() -> None:
+    """Where the pods of the victim are is not known; one may be there."""
+    made, _ = plan(Snapshot(crowded((2, 1000), (1, 2000))))
+    assert told(made) == ["large yields to new", "new starts in c:2@any+1@any after large"]
+
+
+def test_what_is_kept_free_is_kept_for_each_pod_set() -> None:
+    packing, needs = kept_free(((3, CPU, 500), (3, CPU, 250)))
+    assert [dict(counts) for counts in packing.values()] == [{3: 1}, {3: 1}]
+    assert list(needs.values()) == [((CPU, 500),), ((CPU, 250),)]
 
 
 def test_what_is_kept_for_an_owner_is_kept_from_those_who_come_later() -> None:

@@ -117,13 +117,11 @@ class Holders:
         return holders
 
     def foot(self, holder: Holder, cluster: str) -> Foot:
-        """What a holder uses on each node of a cluster."""
+        """What a holder uses on each node of a cluster, and what is kept free there for it."""
         known = self._feet.get((holder.key, cluster))
         if known is None:
-            known = _foot(
-                self._snapshot.packings.get((holder.key, cluster), {}),
-                _requests(holder.workload, cluster),
-            )
+            requests = _requests(holder.workload, cluster)
+            known = _foot(*self._snapshot.on_nodes(holder.key, cluster, requests))
             self._feet[holder.key, cluster] = known
         return known
 
@@ -150,9 +148,9 @@ def take_away(snapshot: Snapshot, ledger: Ledger, workload: Workload) -> None:
 def free_nodes(snapshot: Snapshot, ledger: Ledger, workload: Workload, cluster: str) -> None:
     """Releases the nodes of a holder in one cluster, and its part of allowances there."""
     ledger.spend(cluster, allowance_of(workload, cluster), -1)
-    packing = snapshot.packings.get((workload.key, cluster))
+    packing, requests = snapshot.on_nodes(workload.key, cluster, _requests(workload, cluster))
     if packing:
-        ledger.give_back(cluster, packing, _requests(workload, cluster))
+        ledger.give_back(cluster, packing, requests)
 
 
 def lost_seconds(workload: Workload, now: float) -> float:

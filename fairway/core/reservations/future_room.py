@@ -129,7 +129,8 @@ def _endings(planning: PlanningRound, cluster: str, started: Sequence[Started]) 
             requests.update(needs_of(placed))
         # A workload that is only being released counts as gone.
         end = end_of(workload, planning.now) if held else planning.now
-        endings.append((end, packing, requests, taken_in(cluster, here)))
+        packing, needs = snapshot.on_nodes(key, cluster, requests)
+        endings.append((end, packing, needs, taken_in(cluster, here)))
     endings.extend(
         (end_of(other.workload, planning.now), other.packing, other.requests, other.allowance)
         for other in started
