@@ -79,6 +79,7 @@ class Agent:
         self._mode = ""
         self._told_cluster: JsonObject = {}
         self._doubts_reports = False  # whether the hub may not have what was last reported
+        self._doubts_status = False  # the same of the cluster's status
         self._leaving: tuple[str, ...] = ()  # nodes that may go
         self._to_release = Alarm(clock)
         self._inventory = inventory or Listed()
@@ -235,16 +236,17 @@ class Agent:
     def _list(self, parts: _Parts) -> None:
         """Reports everything again after a relist: the hub may have been restored."""
         if parts.tender.knows_hub:
+            self._doubts_status = True
             parts.teller.reports.tell_all()
             parts.teller.to_report.mark()
             self._mark_all(parts)
 
     def _doubt_reports(self, parts: _Parts) -> None:
-        """Has its reports on the hub read again: the hub may have been restored to earlier ones.
+        """Has its reports and status on the hub read again: it may have been restored to earlier.
 
         The watch goes on only if no work has changed since that time.
         """
-        self._doubts_reports = True
+        self._doubts_reports = self._doubts_status = True
         parts.teller.to_report.mark()
 
     def _mark_all(self, parts: _Parts) -> None:
@@ -347,20 +349,27 @@ class Agent:
                 has, free = cluster_status.totals(observation, requests)
                 part = cluster_status.agent_part(observation, has=has, free=free)
                 looked_at = observation, requests
-            if part != self._told_cluster:
+            if part != self._told_cluster or self._doubts_status:
                 facts = AgentFacts(
                     epoch=self._memory.epoch,
                     connected_at=connected_at,
                     report_sequence=parts.teller.reports.sequence,
                 )
-                patch = cluster_status.patch_from(self._told_cluster, part)
-                patch["agent"] = cluster_status.agent_facts(facts, now=self._clock.now())
                 try:
-                    await parts.hub.write_cluster_status(patch)
-                    self._told_cluster = part
+                    await self._write_status(parts, part, facts)
                 except (ApiError, OSError) as fault:
+                    self._doubts_status = True
                     _log.warning("%s: cannot tell its status: %s", self.cluster, fault)
             await self._clock.sleep(self._settings.cluster_seconds)
+
+    async def _write_status(self, parts: _Parts, part: JsonObject, facts: AgentFacts) -> None:
+        if self._doubts_status:
+            self._doubts_status = False
+            self._told_cluster = await parts.hub.read_cluster_status()
+        patch = cluster_status.patch_from(self._told_cluster, part)
+        patch["agent"] = cluster_status.agent_facts(facts, now=self._clock.now())
+        await parts.hub.write_cluster_status(patch)
+        self._told_cluster = part
 
     async def _beat(self, parts: _Parts) -> None:
         back_off = _BACK_OFF_SECONDS

@@ -236,6 +236,15 @@ class Hub:
         except NotFound:
             return
 
+    async def read_cluster_status(self) -> JsonObject:
+        """The cluster's status, as the hub has it; empty if it does not know the cluster."""
+        try:
+            stored = await self._call(self.store.get(CLUSTERS, self.cluster))
+        except NotFound:
+            return {}
+        status: JsonObject = stored.object().get("status") or {}
+        return status
+
     async def write_cluster_status(self, status: JsonObject) -> None:
         """Changes the fields of the cluster's status that the agent owns."""
         patch = Patch(type="merge", body={"status": status})

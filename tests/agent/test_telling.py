@@ -6,7 +6,9 @@ import pytest
 
 from fairway.agent.drivers.simulated.objects import key_of
 from fairway.api.work import ConditionRule, FeedbackPath, FeedbackRule, Manifest, PoolNodes, Work
-from tests.agent.stage import Stage, cluster
+from fairway.store.interface import Patch
+from fairway.store.keys import CLUSTERS
+from tests.agent.stage import HUB, Stage, cluster
 from tests.contracts.drivers import config_map, job, service, work
 
 
@@ -224,3 +226,18 @@ async def test_a_report_says_what_each_pod_takes(stage: Stage) -> None:
     assert [{name: str(amount) for name, amount in pod.requests.items()} for pod in pods] == [
         {"cpu": "250m"}
     ]
+
+
+async def test_the_clusters_status_is_told_again_to_a_hub_that_was_restored(stage: Stage) -> None:
+    """The watch goes on, since no work has changed; the status is that of an earlier time."""
+    await stage.passes(20)
+    told = (await stage.cluster()).status
+    assert told.nodes == 3
+    await stage.reached.go_away()
+    earlier = {"nodes": 1, "allocatable": {"cpu": "1", "example.com/gone": "4"}}
+    patch = Patch(type="merge", body={"status": earlier})
+    await stage.store.patch(CLUSTERS, "here", patch, subresource="status", write=HUB)
+    stage.reached.is_away = False
+    await stage.passes(40)
+    again = (await stage.cluster()).status
+    assert (again.nodes, again.allocatable) == (told.nodes, told.allocatable)
