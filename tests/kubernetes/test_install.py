@@ -148,6 +148,8 @@ async def test_the_rights_of_its_account_suffice(installed: Installed, tmp_path:
                 assert stored.object()["metadata"]["annotations"][CREATED_BY] == "admin"
         standing = await hub.client.ask("fleets", "fleet", "standing")
         assert [queue["queue"] for queue in standing["queues"]] == ["research"]
+        names = ("get", "validatingwebhookconfigurations", "-o", "jsonpath={..webhooks[*].name}")
+        assert "checks.fairway.dev" in (await asyncio.to_thread(installed.done, *names)).split()
         url = hub.client.access.server
         codes = [
             await asyncio.to_thread(answered, f"{url}/metrics", token)
@@ -232,6 +234,8 @@ def answered(url: str, token: str) -> int:
         pytest.param(
             "patch validatingadmissionpolicies/held-back.fairway.dev", id="let Jobs run beside it"
         ),
+        pytest.param("patch validatingwebhookconfigurations/other", id="change another webhook"),
+        pytest.param("delete validatingwebhookconfigurations", id="delete webhooks"),
         pytest.param("create pods -n default", id="run pods"),
         pytest.param("delete jobs -n default", id="delete Jobs of others"),
         pytest.param("update leases/some-node -n kube-node-lease", id="keep nodes alive"),

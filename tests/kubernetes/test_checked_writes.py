@@ -1,0 +1,187 @@
+"""Writes on a real kube-apiserver that only the hub can check: the server asks it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairway.api.errors import Forbidden, NotFound
+from fairway.clock import SystemClock
+from fairway.hub.on_kubernetes import prepare_kubernetes
+from fairway.hub.webhooks import Address, Webhooks
+from fairway.kubeapi import KubeApi
+from fairway.store.interface import Write
+from fairway.store.keys import NAMESPACES, WEBHOOKS
+from fairway.store.kubernetes import checked_writes
+from fairway.store.kubernetes.store import KubernetesStore
+from tests.kubernetes import binaries
+from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.demand import demand
+from tests.kubernetes.test_hub import JOB, PATIENCE_SECONDS, POLICY, clean_store, hub_on, until_all
+from tests.waiting import seen
+
+pytestmark = pytest.mark.real
+
+OBJECTS = """
+apiVersion: fairway.dev/v1alpha1
+kind: Queue
+metadata: {name: closed}
+spec: {uncovered: Unlimited, submitters: {users: [ada], groups: [lab]}}
+---
+apiVersion: fairway.dev/v1alpha1
+kind: Queue
+metadata: {name: small}
+spec: {waitingWorkloadsMax: 1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: checked, labels: {fairway.dev/default-queue: closed}}
+"""
+NATIVE = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: native, namespace: %s, labels: {%s}}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: main, image: training}]}
+"""
+DENIED = 'admission webhook "%s" denied the request: '
+SENTENCE = (
+    "queue closed takes no workloads of eve in namespace %s: its submitters name neither; use"
+    " another queue, or have the namespace, the user or a group added to its spec.submitters"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class People:
+    """People who may write everything, as far as RBAC goes."""
+
+    plane: ControlPlane
+    kubectl: Path
+
+    async def apply(self, text: str, *words: str, who: str = "eve", group: str = "people") -> str:
+        """Applies objects; returns what kubectl says: what was done, warnings, refusals."""
+        identity = (f"--as={who}", f"--as-group={group}", "--as-group=system:masters")
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [self.kubectl, f"--kubeconfig={self.plane.kubeconfig}", *identity, "apply", "-f", "-",
+             *words],
+            input=text, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
+        )  # fmt: skip
+        return str(done.stdout + done.stderr)
+
+    async def until_said(self, text: str, said: str, **who: str) -> str:
+        """Tries a write until it is answered so: the server and the hub know a change soon."""
+        return await seen(
+            lambda: self.apply(text, "--dry-run=server", **who), lambda out: said in out, said
+        )
+
+
+@pytest.fixture
+def people(real: ControlPlane, request: pytest.FixtureRequest) -> People:
+    return People(plane=real, kubectl=demand(binaries.newest_kubectl, request.config).path)
+
+
+def workload(number: int, queue: str) -> str:
+    return (JOB % (number, number)).replace("queue: research", f"queue: {queue}")
+
+
+def pointing(api: KubeApi) -> Webhooks:
+    """Points a server at a hub that is not there."""
+    client = {"url": "https://127.0.0.1:1"}
+    address = Address(client=client, own_name="admin", admission_path=lambda: "/admit/word")
+    return Webhooks(store=KubernetesStore(api), clock=SystemClock(), address=address)
+
+
+async def point_at_nothing(store: KubernetesStore) -> None:
+    """As a hub that has gone leaves the server."""
+    task = asyncio.ensure_future(pointing(store.api).run())
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                with suppress(NotFound):
+                    await store.get(WEBHOOKS, checked_writes.NAME)
+                    return
+                await asyncio.sleep(0.05)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_the_server_asks_the_hub_about_writes_that_it_cannot_check(
+    real: ControlPlane, people: People, tmp_path: Path
+) -> None:
+    async with clean_store(real) as store:
+        await prepare_kubernetes(store, SystemClock())
+        await point_at_nothing(store)
+        # While no hub answers, everything passes.
+        await people.apply(OBJECTS)
+        assert "train-0 created" in await people.apply(workload(0, "closed"))
+        async with hub_on(real, tmp_path) as hub:
+            # The core holds what passed.
+            held = await until_all(
+                store, 1, lambda item: item.status.reason == "NotASubmitter", "is held"
+            )
+            assert held["train-0"].status.claim is None
+
+            ours = DENIED % checked_writes.NAME
+            refusal = f'{ours}workloads.fairway.dev "train-1" is forbidden: spec.queue: '
+            await people.until_said(workload(1, "closed"), refusal + SENTENCE % "default")
+            assert "train-1 created" in await people.apply(workload(1, "closed"), who="ada")
+            assert "train-2 created" in await people.apply(workload(2, "closed"), group="lab")
+            own = yaml.safe_load(workload(3, "closed"))
+            with pytest.raises(Forbidden, match="queue closed takes no workloads of admin"):
+                await hub.client.create(own)
+
+            labelled = NATIVE % ("default", "fairway.dev/queue: closed")
+            native = (
+                f'jobs.batch "native" is forbidden: metadata.labels[fairway.dev/queue]: {SENTENCE}'
+            )
+            assert DENIED % f"native.{checked_writes.NAME}" + native % "default" in (
+                await people.apply(labelled)
+            )
+            assert DENIED % f"default.{checked_writes.NAME}" in (
+                await people.until_said(NATIVE % ("checked", ""), SENTENCE % "checked")
+            )
+            await people.until_said(NATIVE % ("default", ""), "native created")
+
+            assert "train-4 created" in await people.apply(workload(4, "small"))
+            full = "queue small already has its maximum of 1 pending workloads; try again when"
+            await people.until_said(workload(5, "small"), full)
+            assert full in await people.apply(workload(1, "small"), who="ada")
+
+            broken = POLICY % '{clusters: {expressions: ["cluster.name ="]}}'
+            position = (
+                "spec.clusters.expressions[0]: not a valid CEL expression: 1:14: Syntax error"
+            )
+            assert position in await people.apply(broken)
+            breach = "fleet policy ours does not allow image training"
+            await people.apply(POLICY % "{registries: [ghcr.io], enforcement: Warn}")
+            warned = await people.until_said(workload(6, "closed"), f"Warning: {breach}", who="ada")
+            assert "train-6 created" in warned
+            await people.apply(POLICY % "{registries: [ghcr.io]}")
+            await people.until_said(
+                workload(6, "closed"), f"is forbidden: spec.template: {breach}", who="ada"
+            )
+        await store.delete(NAMESPACES, "checked", write=Write())
+
+
+async def test_a_hub_without_the_right_says_so_once_and_goes_on(
+    real: ControlPlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with clean_store(real) as store:
+        await prepare_kubernetes(store, SystemClock())
+        caplog.clear()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await pointing(store.api.acting_as("weak")).run()
+        warnings = [item for item in caplog.records if item.levelno >= logging.WARNING]
+        conversion, admission = (item.getMessage() for item in warnings)
+        assert conversion.startswith("flavors.fairway.dev is served in one version only: ")
+        assert admission.startswith("the server does not ask this hub about writes, so submitters,")
