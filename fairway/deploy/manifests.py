@@ -58,6 +58,10 @@ def parts(settings: Settings) -> list[Part]:
             for entry in pair
         ),
         *(Part(object=entry) for entry in deprecated.warning(crds.definitions())),
+        *(
+            Part(object=entry, only_with="admission_webhook")
+            for entry in checked_writes.confinement()
+        ),
         Part(object=checked_writes.placeholder(), only_with="admission_webhook"),
         Part(object=rights.webhook_role(), only_with="admission_webhook"),
         Part(object=rights.binding(settings, rights.WEBHOOK), only_with="admission_webhook"),

@@ -4,11 +4,10 @@ A hub writes our own kinds in all namespaces, because tenants have their workloa
 namespaces. For everything else it has only the permissions that it uses. It neither defines kinds
 nor creates admission policies: write access to those allows anything in a cluster, so an
 administrator creates them at installation. It may change our definitions with several versions and
-one configuration of webhooks, because they name the hub's address and certificate. The latter is a
-role of its own, which can be left out: a server shows its webhooks whatever their configuration
-names. It reads Secrets one by one, by name: those that `fairway join` creates for it, those in its
-own namespace, and those in namespaces whose owners bind `fairway-hub-secrets`. Of these it changes
-only the first, whose tokens it renews.
+one configuration of webhooks, because they name the hub's address and certificate. A policy of the
+server confines the latter to kinds that the hub reads anyway. It reads Secrets one by one, by name:
+those that `fairway join` creates for it, those in its own namespace, and those in namespaces whose
+owners bind `fairway-hub-secrets`. Of these it changes only the first, whose tokens it renews.
 """
 
 from __future__ import annotations

@@ -105,8 +105,7 @@ def test_no_role_can_give_itself_more() -> None:
             "admissionregistration.k8s.io",
             "apiextensions.k8s.io",
         }:
-            # These name the hub's address. The second shows the hub what others write, if the hub
-            # wanted it: it is a role of its own.
+            # These name the hub's address; a policy confines what the second asks about.
             names = rule.get("resourceNames")
             is_own = names in (["flavors.fairway.dev"], ["checks.fairway.dev"])
             assert set(rule["verbs"]) <= {"get", "list", "watch", *(["patch"] if is_own else [])}
