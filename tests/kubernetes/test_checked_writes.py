@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,18 +11,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairway.api.errors import Forbidden, NotFound
+from fairway.api.errors import ApiError, Forbidden, NotFound
 from fairway.clock import SystemClock
 from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.hub.webhooks import Address, Webhooks
 from fairway.kubeapi import KubeApi
-from fairway.store.interface import Write
+from fairway.store.interface import Patch, ResourceKey, Write
 from fairway.store.keys import NAMESPACES, WEBHOOKS
 from fairway.store.kubernetes import checked_writes
 from fairway.store.kubernetes.store import KubernetesStore
-from tests.kubernetes import binaries
 from tests.kubernetes.control_plane import ControlPlane
-from tests.kubernetes.demand import demand
 from tests.kubernetes.test_hub import JOB, PATIENCE_SECONDS, POLICY, clean_store, hub_on, until_all
 from tests.waiting import seen
 
@@ -63,30 +60,34 @@ SENTENCE = (
 class People:
     """People who may write everything, as far as RBAC goes."""
 
-    plane: ControlPlane
-    kubectl: Path
+    api: KubeApi
 
-    async def apply(self, text: str, *words: str, who: str = "eve", group: str = "people") -> str:
-        """Applies objects; returns what kubectl says: what was done, warnings, refusals."""
-        identity = (f"--as={who}", f"--as-group={group}", "--as-group=system:masters")
-        done = await asyncio.to_thread(
-            subprocess.run,
-            [self.kubectl, f"--kubeconfig={self.plane.kubeconfig}", *identity, "apply", "-f", "-",
-             *words],
-            input=text, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
-        )  # fmt: skip
-        return str(done.stdout + done.stderr)
+    async def apply(
+        self, text: str, *, who: str = "eve", group: str = "people", dry_run: bool = False
+    ) -> str:
+        """Applies objects; returns what was done, warnings and refusals."""
+        api = self.api.acting_as(who, (group, "system:masters"))
+        said = []
+        for body in yaml.safe_load_all(text):
+            served, metadata = await api.discovery.of(body), body["metadata"]
+            kind = ResourceKey(served.group, served.version, served.plural)
+            patch = Patch(type="apply", body=body, force=True)
+            namespace = metadata.get("namespace", "")
+            write = Write(user=who, manager="people", dry_run=dry_run)
+            try:
+                await api.patch(kind, metadata["name"], patch, namespace=namespace, write=write)
+            except ApiError as fault:
+                said.append(str(fault))
+            else:
+                said.append(f"{metadata['name']} applied")
+            said.extend(f"Warning: {warning}" for warning in write.warnings)
+        return "\n".join(said)
 
-    async def until_said(self, text: str, said: str, **who: str) -> str:
+    async def until_said(self, text: str, said: str, *, who: str = "eve") -> str:
         """Tries a write until it is answered so: the server and the hub know a change soon."""
         return await seen(
-            lambda: self.apply(text, "--dry-run=server", **who), lambda out: said in out, said
+            lambda: self.apply(text, who=who, dry_run=True), lambda answer: said in answer, said
         )
-
-
-@pytest.fixture
-def people(real: ControlPlane, request: pytest.FixtureRequest) -> People:
-    return People(plane=real, kubectl=demand(binaries.newest_kubectl, request.config).path)
 
 
 def workload(number: int, queue: str) -> str:
@@ -116,14 +117,15 @@ async def point_at_nothing(store: KubernetesStore) -> None:
 
 
 async def test_the_server_asks_the_hub_about_writes_that_it_cannot_check(
-    real: ControlPlane, people: People, tmp_path: Path
+    real: ControlPlane, tmp_path: Path
 ) -> None:
     async with clean_store(real) as store:
+        people = People(api=store.api)
         await prepare_kubernetes(store, SystemClock())
         await point_at_nothing(store)
         # While no hub answers, everything passes.
         await people.apply(OBJECTS)
-        assert "train-0 created" in await people.apply(workload(0, "closed"))
+        assert "train-0 applied" in await people.apply(workload(0, "closed"))
         async with hub_on(real, tmp_path) as hub:
             # The core holds what passed.
             held = await until_all(
@@ -134,8 +136,8 @@ async def test_the_server_asks_the_hub_about_writes_that_it_cannot_check(
             ours = DENIED % checked_writes.NAME
             refusal = f'{ours}workloads.fairway.dev "train-1" is forbidden: spec.queue: '
             await people.until_said(workload(1, "closed"), refusal + SENTENCE % "default")
-            assert "train-1 created" in await people.apply(workload(1, "closed"), who="ada")
-            assert "train-2 created" in await people.apply(workload(2, "closed"), group="lab")
+            assert "train-1 applied" in await people.apply(workload(1, "closed"), who="ada")
+            assert "train-2 applied" in await people.apply(workload(2, "closed"), group="lab")
             own = yaml.safe_load(workload(3, "closed"))
             with pytest.raises(Forbidden, match="queue closed takes no workloads of admin"):
                 await hub.client.create(own)
@@ -150,9 +152,9 @@ async def test_the_server_asks_the_hub_about_writes_that_it_cannot_check(
             assert DENIED % f"default.{checked_writes.NAME}" in (
                 await people.until_said(NATIVE % ("checked", ""), SENTENCE % "checked")
             )
-            await people.until_said(NATIVE % ("default", ""), "native created")
+            await people.until_said(NATIVE % ("default", ""), "native applied")
 
-            assert "train-4 created" in await people.apply(workload(4, "small"))
+            assert "train-4 applied" in await people.apply(workload(4, "small"))
             full = "queue small already has its maximum of 1 pending workloads; try again when"
             await people.until_said(workload(5, "small"), full)
             assert full in await people.apply(workload(1, "small"), who="ada")
@@ -165,7 +167,7 @@ async def test_the_server_asks_the_hub_about_writes_that_it_cannot_check(
             breach = "fleet policy ours does not allow image training"
             await people.apply(POLICY % "{registries: [ghcr.io], enforcement: Warn}")
             warned = await people.until_said(workload(6, "closed"), f"Warning: {breach}", who="ada")
-            assert "train-6 created" in warned
+            assert "train-6 applied" in warned
             await people.apply(POLICY % "{registries: [ghcr.io]}")
             await people.until_said(
                 workload(6, "closed"), f"is forbidden: spec.template: {breach}", who="ada"
