@@ -57,11 +57,11 @@ class Admission:
     def _write(self, asked: Asked) -> Write:
         """The write of the user, also if the hub creates an object for a user."""
         user = asked.user_info
+        if user.username != self._own_name:
+            return Write(user=user.username, groups=user.groups)
         annotations = asked.object["metadata"].get("annotations") or {}
         creator = annotations.get(CREATED_BY, HUB)
-        if user.username != self._own_name or creator == user.username:
-            return Write(user=user.username, groups=user.groups)
-        if creator == HUB:
+        if creator in (HUB, self._own_name):
             return Write(user=HUB)
         submission = Submission.read(
             namespace=asked.namespace,

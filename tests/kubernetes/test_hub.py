@@ -190,8 +190,7 @@ async def test_a_fleet_policy_on_the_server_decides_what_runs(
     real: ControlPlane, kubectl: Path, tmp_path: Path
 ) -> None:
     async with clean_store(real) as store, hub_on(real, tmp_path) as hub:
-        no_quota = QUEUE.replace("{uncovered: Unlimited}", "{}")
-        await call(real, kubectl, "apply", "-f", "-", given=f"{FLEET % 'first'}---{no_quota}")
+        await call(real, kubectl, "apply", "-f", "-", given=f"{FLEET % 'first'}---{QUEUE}")
         for wrong, said in (
             ("{priority: {min: 2, max: 1}}", "min must not exceed max"),
             ("{registries: [acme]}", "spec.registries"),
@@ -199,11 +198,9 @@ async def test_a_fleet_policy_on_the_server_decides_what_runs(
         ):
             with pytest.raises(AssertionError, match=said):
                 await call(real, kubectl, "apply", "-f", "-", given=POLICY % wrong)
-        # It is there before the policy: the server asks the hub, which would refuse it.
-        await call(real, kubectl, "apply", "-f", "-", given=JOB % (0, 0))
         allowed = "{namespaces: {names: [default]}, registries: [%s]}"
         await call(real, kubectl, "apply", "-f", "-", given=POLICY % allowed % "ghcr.io/acme")
-        await call(real, kubectl, "apply", "-f", "-", given=QUEUE)
+        await call(real, kubectl, "apply", "-f", "-", given=JOB % (0, 0))
         await until_all(
             store, 1, lambda item: item.status.reason == "PolicyViolated", "breaks a policy"
         )

@@ -260,7 +260,7 @@ async def test_the_hub_creates_for_users_and_for_itself(server: Server) -> None:
         ({CREATED_BY: "eve", SUBMITTED_BY: "eve\nlab"}, True),
         ({CREATED_BY: "ada"}, True),
         ({CREATED_BY: HUB}, True),
-        ({CREATED_BY: "hub"}, False),
+        ({CREATED_BY: "hub"}, True),
     ):
         body["metadata"]["annotations"] = notes
         assert (await server.ask(body, user="hub"))["allowed"] is allowed, notes

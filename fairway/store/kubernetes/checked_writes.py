@@ -56,7 +56,7 @@ def configuration(client: JsonObject, hub: str) -> JsonObject:
     natives = _native_rules()
     defaulted = {"matchExpressions": [{"key": DEFAULT_QUEUE, "operator": "Exists"}]}
     webhooks = [
-        _webhook(NAME, _our_rules(), {"users": f"{others} || ({_is_for_a_user()})"}),
+        _webhook(NAME, _our_rules(), {"users": f"{others} || ({_is_for_a_user(hub)})"}),
         _webhook(f"native.{NAME}", natives, {**native, "named": _names_a_queue()}),
         {
             **_webhook(f"default.{NAME}", natives, {**native, "unnamed": f"!({_names_a_queue()})"}),
@@ -66,10 +66,10 @@ def configuration(client: JsonObject, hub: str) -> JsonObject:
     return {**placeholder(), "webhooks": [{**each, "clientConfig": client} for each in webhooks]}
 
 
-def _is_for_a_user() -> str:
+def _is_for_a_user(hub: str) -> str:
     """Whether the hub creates an object for a user, and not for itself."""
-    creator = f"object.metadata.?annotations[?{json.dumps(CREATED_BY)}]"
-    return f"request.operation == 'CREATE' && {creator}.orValue('{HUB}') != '{HUB}'"
+    creator = f"object.metadata.?annotations[?{json.dumps(CREATED_BY)}].orValue({json.dumps(HUB)})"
+    return f"request.operation == 'CREATE' && !({creator} in {json.dumps([HUB, hub])})"
 
 
 def _names_a_queue() -> str:

@@ -20,7 +20,7 @@ import msgspec
 from fairway.api.errors import ApiError, Unavailable
 from fairway.api.meta import API_VERSION, GROUP
 from fairway.api.names import FINALIZER
-from fairway.api.submission import CREATED_BY, HUB, SUBMITTED_BY
+from fairway.api.submission import CREATED_BY, SUBMITTED_BY
 from fairway.client.errors import UnknownKind
 from fairway.clock import Clock
 from fairway.schema.node import JsonObject
@@ -66,19 +66,18 @@ async def _settle(store: KubernetesStore, clock: Clock) -> None:
     body = {
         "apiVersion": API_VERSION,
         "kind": "Workload",
-        # Of the hub itself, so that nothing else looks at it.
-        "metadata": {"generateName": "trial-", "annotations": {CREATED_BY: HUB}},
+        "metadata": {"generateName": "trial-"},
         "spec": {"queue": "trial", "podSets": [{"name": "main"}]},
     }
     until = clock.now() + _PATIENCE_SECONDS
-    fault = Unavailable("it does not note the submitter of a trial")
+    fault = Unavailable("it does not note the creator of a trial")
     while clock.now() < until:
         try:
             raw = await store.api.create(WORKLOADS, body, namespace="default", write=_TRIAL)
         except Unavailable as refusal:
             fault = refusal
         else:
-            if SUBMITTED_BY in (msgspec.json.decode(raw)["metadata"].get("annotations") or {}):
+            if CREATED_BY in (msgspec.json.decode(raw)["metadata"].get("annotations") or {}):
                 return
         await clock.sleep(_LOOK_SECONDS)
     raise fault
