@@ -21,6 +21,7 @@ CustomResourceDefinition = dict[str, Any]
 
 # Path of the hub's webhook that converts objects between versions.
 CONVERSION_PATH = "/convert"
+_PORT = 443  # of the hub's Service
 SERVICE = {"namespace": "fairway-system", "name": "fairway-hub"}
 
 
@@ -54,10 +55,18 @@ def definition_of(kind: Kind) -> CustomResourceDefinition:
 def conversion(client: dict[str, Any]) -> dict[str, Any]:
     """How a server converts: by asking a hub. A server that does not know the hub's certificate
     yet refuses what it cannot convert, and loses nothing."""
-    if "service" in client:
-        client = {**client, "service": {**client["service"], "path": CONVERSION_PATH, "port": 443}}
-    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
+    webhook = {
+        "conversionReviewVersions": ["v1"],
+        "clientConfig": at_path(client, CONVERSION_PATH),
+    }
     return {"strategy": "Webhook", "webhook": webhook}
+
+
+def at_path(client: dict[str, Any], path: str) -> dict[str, Any]:
+    """How a server reaches one of the hub's webhooks, given how it reaches the hub."""
+    if "service" in client:
+        return {**client, "service": {**client["service"], "path": path, "port": _PORT}}
+    return {**client, "url": f"{client['url']}{path}"}
 
 
 def definitions(kinds: Iterable[Kind] = KINDS) -> list[CustomResourceDefinition]:

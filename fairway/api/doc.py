@@ -146,7 +146,7 @@ Code = Annotated[str, limits(pattern=r"^([A-Za-z][A-Za-z0-9]*)?$", max_length=64
 Text = Annotated[str, limits(max_length=1024)]
 # A CEL expression of a user.
 Expression = Annotated[str, limits(min_length=1, max_length=2048)]
-# A CEL expression over `cluster`; the embedded store checks it when it is written.
+# A CEL expression over `cluster`; a hub checks it when it is written, whatever store it has.
 CLUSTER_EXPRESSION = "cel-of-cluster"
 ClusterExpression = Annotated[str, limits(min_length=1, max_length=2048, format=CLUSTER_EXPRESSION)]
 # Ten years bound every duration, so that sums stay far from any overflow.

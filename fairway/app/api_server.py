@@ -32,6 +32,7 @@ from fairway.server.objects import Gate, Objects
 from fairway.server.questions.questions import Questions
 from fairway.server.questions.streams import Talks
 from fairway.server.routes import Target
+from fairway.server.wire.admissions import Admissions
 from fairway.server.wire.watches import Streams
 from fairway.store.keys import RBAC
 
@@ -117,6 +118,7 @@ def make_api(
             flow=openid.flow if openid else None,
             is_read_only=is_page_read_only,
         ),
+        admissions=Admissions(lambda: secret_of(data)),
         audit_log=audit_log,
         metrics=metrics,
         clock=clock,

@@ -19,10 +19,11 @@ from fairway.clock import Clock, SystemClock
 from fairway.controllers.plane import ControlPlane, PlaneOptions, kept_up, run_all
 from fairway.controllers.scheduling.planner import ProcessPlanner
 from fairway.controllers.terms import Settings as TermSettings
+from fairway.hub.admission import Admission
 from fairway.hub.agent_lines import Reaching
 from fairway.hub.answers import HubAnswers
+from fairway.hub.authority import with_shared_authority
 from fairway.hub.backing import Backing, embedded_backing
-from fairway.hub.conversion import Conversions, client_of, with_shared_authority
 from fairway.hub.decision_log import BackgroundSink, FileSink
 from fairway.hub.history_log import HistoryFile
 from fairway.hub.line_log import LineFile
@@ -34,6 +35,7 @@ from fairway.hub.on_kubernetes import (
 )
 from fairway.hub.pod_usage import AgentMeter
 from fairway.hub.replicas import ReplicaAddress, among_replicas
+from fairway.hub.webhooks import Address, Webhooks, client_of
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.metrics.prometheus import PrometheusSources
 from fairway.server.access import certificates, kubeconfig
@@ -102,7 +104,7 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
             audit_log.start()
             async with (
                 _serve(backing, api, options, clock) as served,
-                _run_controllers(backing.store, api, options, clock, served) as (plane, agents),
+                _run_controllers(backing, api, options, clock, served) as (plane, agents),
             ):
                 yield Hub(
                     url=served.url,
@@ -150,22 +152,26 @@ class _Served:
 
 @asynccontextmanager
 async def _run_controllers(
-    store: Store, api: Api, options: HubOptions, clock: Clock, served: _Served
+    backing: Backing, api: Api, options: HubOptions, clock: Clock, served: _Served
 ) -> AsyncIterator[tuple[ControlPlane | None, Agents | None]]:
     """Controllers and agents, for as long as the context lasts."""
     if not options.has_controllers:
         yield None, None
         return
-    kinds = LiveKinds(built_in())
+    store, kinds = backing.store, LiveKinds(built_in())
     sink = BackgroundSink(FileSink(options.data / "decisions"))
     spans = LineFile(options.data / "spans")
     decided = LineFile(options.data / "decided", lines_most=_DECISIONS_MOST)
     history = HistoryFile(options.data / "history")
     agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
     is_alone = options.kubernetes is None
-    client = client_of(served.url, options.host_names, served.authority)
+    address = Address(
+        client=client_of(served.url, options.host_names, served.authority),
+        own_name=backing.own_name,
+        admission_path=api.admissions.path,
+    )
     sources, meter = PrometheusSources(clock), AgentMeter()
-    conversions = Conversions(store=store, clock=clock, client=client)
+    webhooks = Webhooks(store=store, clock=clock, address=address)
     plane = ControlPlane(
         store=store,
         clock=clock,
@@ -183,12 +189,15 @@ async def _run_controllers(
             spans=spans,
             history=history,
             # Only one of several replicas runs agents: two would undo each other's work.
-            beside=() if is_alone else (agents, conversions),
+            beside=() if is_alone else (agents, webhooks),
             is_alone=is_alone,
             sources=sources,
             meter=meter,
         ),
     )
+    if not is_alone:
+        admission = Admission(plane.cache, backing.catalogue, own_name=backing.own_name)
+        api.admissions.check = admission.check
     plane.scheduler.observers.append(lambda planned, *_: api.metrics.plan_made(planned.faults))
     plane.fleet_policies.observers.append(api.metrics.set_violations)
     parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
@@ -201,6 +210,7 @@ async def _run_controllers(
                 yield plane, agents
             finally:
                 api.questions.answers_from = api.talks.reach = meter.reach = None
+                api.admissions.check = None
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

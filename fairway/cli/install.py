@@ -58,6 +58,9 @@ _DEFAULTS = Settings()
     is_flag=True,
     help="Leave out policies that change what is submitted; needed before Kubernetes 1.36.",
 )
+@click.option(
+    "--no-admission-webhook", is_flag=True, help="Leave out that the server asks about writes."
+)
 @click.option("--member", "is_member", is_flag=True, help="For a member cluster.")
 @click.option("--observe", is_flag=True, help="With --member: the agent only observes.")
 def install(  # noqa: PLR0913 - one argument for each option
@@ -72,6 +75,7 @@ def install(  # noqa: PLR0913 - one argument for each option
     no_crds: bool,
     no_network_policy: bool,
     no_admission_policy: bool,
+    no_admission_webhook: bool,
     is_member: bool,
     observe: bool,
 ) -> None:
@@ -91,6 +95,7 @@ def install(  # noqa: PLR0913 - one argument for each option
         all_secrets=all_secrets,
         network_policy=not no_network_policy,
         admission_policy=not no_admission_policy,
+        admission_webhook=not no_admission_webhook,
     )
     for fault in faults(settings):
         raise click.UsageError(fault)

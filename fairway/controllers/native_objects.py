@@ -39,7 +39,7 @@ from fairway.controllers.glance import glance
 from fairway.controllers.native_ends import has_ended, remember_end
 from fairway.kinds.held_back import advice, is_held_back, means_of
 from fairway.kinds.interface import Kind
-from fairway.kinds.native import DEFAULT_QUEUE, QUEUE, as_workload
+from fairway.kinds.native import DEFAULT_QUEUE, QUEUE, as_workload, without_kueue
 from fairway.kinds.plain import annotation
 from fairway.kinds.suspension import is_suspended, suspended, suspension_path
 from fairway.loops import Alarm, Loop
@@ -238,7 +238,7 @@ class Natives:
 
     def _with_queue(self, body: JsonObject) -> JsonObject:
         """The object, with the default queue of its namespace if it names none."""
-        metadata = body["metadata"] if self._is_alone else _without_kueue(body["metadata"])
+        metadata = body["metadata"] if self._is_alone else without_kueue(body["metadata"])
         body = {**body, "metadata": metadata}
         labels = metadata.get("labels") or {}
         named = {**(metadata.get("annotations") or {}), **labels}
@@ -384,16 +384,6 @@ class Natives:
         metadata = workload.metadata
         name = work_name(metadata.namespace, metadata.name)
         return self._cache.get(Work, name, work_namespace(cluster))
-
-
-def _without_kueue(metadata: JsonObject) -> JsonObject:
-    """Metadata that names no queue of Kueue's."""
-    made = dict(metadata)
-    for field in ("labels", "annotations"):
-        if field in made:
-            kept = (made[field] or {}).items()
-            made[field] = {key: value for key, value in kept if key not in QUEUE[1:]}
-    return made
 
 
 def _stands_for(workload: Workload, stands: JsonObject) -> bool:

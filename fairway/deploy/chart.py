@@ -32,6 +32,7 @@ _MARK_OF_OPTIONS = "mark-of-options"
 _QUESTIONS = {
     "apart": f'ne .Release.Namespace "{SYSTEM}"',
     "admission_policy": ".Values.admissionPolicy",
+    "admission_webhook": ".Values.admissionWebhook",
     "network_policy": ".Values.networkPolicy",
     "monitoring": ".Values.monitoring",
     "all_secrets": ".Values.allSecrets",
@@ -43,6 +44,7 @@ _REMARKS = {
     "memory": "Memory that each replica asks for, and its limit; see docs/sizing.md.",
     "options": "Further options of `fairway up`, each as one text; see docs/guides/sign-in.md.",
     "admissionPolicy": "Policies that change what is submitted; false before Kubernetes 1.36.",
+    "admissionWebhook": "The server asks the hub about writes; see docs/guides/install.md.",
     "networkPolicy": "Only API servers and names are reached; false where those have other ports.",
     "monitoring": "ServiceMonitor, alert rules and a dashboard; needs the Prometheus operator.",
     "allSecrets": "Secrets that workloads name are read in every namespace.",
@@ -82,6 +84,7 @@ def _values() -> str:
         "memory": settings.memory,
         "options": list(settings.options),
         "admissionPolicy": settings.admission_policy,
+        "admissionWebhook": settings.admission_webhook,
         "networkPolicy": settings.network_policy,
         "monitoring": settings.monitoring,
         "allSecrets": settings.all_secrets,

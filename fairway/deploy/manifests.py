@@ -11,7 +11,7 @@ from fairway.api import crds
 from fairway.api.meta import JsonObject
 from fairway.deploy import hub_objects, monitoring, rights
 from fairway.deploy.settings import SYSTEM, Settings
-from fairway.store.kubernetes import creators, deprecated, held_back
+from fairway.store.kubernetes import checked_writes, creators, deprecated, held_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,13 @@ def parts(settings: Settings) -> list[Part]:
             for entry in pair
         ),
         *(Part(object=entry) for entry in deprecated.warning(crds.definitions())),
+        *(
+            Part(object=entry, only_with="admission_webhook")
+            for entry in checked_writes.confinement()
+        ),
+        Part(object=checked_writes.placeholder(), only_with="admission_webhook"),
+        Part(object=rights.webhook_role(), only_with="admission_webhook"),
+        Part(object=rights.binding(settings, rights.WEBHOOK), only_with="admission_webhook"),
         Part(object=hub_objects.network_policy(settings), only_with="network_policy"),
         Part(object=hub_objects.disruption_budget(settings)),
         Part(object=hub_objects.service(settings)),

@@ -3,10 +3,11 @@
 A hub writes our own kinds in all namespaces, because tenants have their workloads in their own
 namespaces. For everything else it has only the permissions that it uses. It neither defines kinds
 nor creates admission policies: write access to those allows anything in a cluster, so an
-administrator creates them at installation. It may change our definitions with several versions,
-because they name the conversion webhook. It reads Secrets one by one, by name: those that `fairway
-join` creates for it, those in its own namespace, and those in namespaces whose owners bind
-`fairway-hub-secrets`. Of these it changes only the first, whose tokens it renews.
+administrator creates them at installation. It may change our definitions with several versions and
+one configuration of webhooks, because they name the hub's address and certificate. A policy of the
+server confines the latter to kinds that the hub reads anyway. It reads Secrets one by one, by name:
+those that `fairway join` creates for it, those in its own namespace, and those in namespaces whose
+owners bind `fairway-hub-secrets`. Of these it changes only the first, whose tokens it renews.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from fairway.deploy.settings import SYSTEM, Settings
 from fairway.kinds.registry import built_in
 from fairway.server.access.bootstrap_roles import BASIC_USER, FLEET_VIEWER, bootstrap_objects
 from fairway.server.access.identity import AUTHENTICATED
-from fairway.store.keys import ADMISSION, HTTP_ROUTES, resource_of
-from fairway.store.kubernetes import creators, held_back
+from fairway.store.keys import ADMISSION, HTTP_ROUTES, WEBHOOKS, resource_of
+from fairway.store.kubernetes import checked_writes, creators, held_back
 
 HUB = "fairway-hub"
 SECRETS = "fairway-hub-secrets"
+WEBHOOK = "fairway-hub-webhook"
 RBAC = "rbac.authorization.k8s.io"
 _LEASES = "coordination.k8s.io"
 _READ = ("get", "list", "watch")
@@ -107,6 +109,12 @@ def _beside() -> list[JsonObject]:
 
 def secrets_role() -> JsonObject:
     return role(SECRETS, [rule("", ["secrets"], ("get",))])
+
+
+def webhook_role() -> JsonObject:
+    """Permission to say where the server asks about writes, in one configuration."""
+    rules = [rule(ADMISSION, [WEBHOOKS.plural], ("get", "patch"), [checked_writes.NAME])]
+    return role(WEBHOOK, rules)
 
 
 def term_role() -> JsonObject:

@@ -31,6 +31,7 @@ class Settings:
 
     # The server records who creates workloads, and holds native objects back; from 1.36 on.
     admission_policy: bool = True
+    admission_webhook: bool = True  # the server asks the hub about writes
     network_policy: bool = True
     monitoring: bool = False  # for a cluster with the kinds of the Prometheus operator
     all_secrets: bool = False  # Secrets that workloads name are read in every namespace

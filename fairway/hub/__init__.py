@@ -7,7 +7,8 @@
     pod_lists, pod_usage        the pods of a workload and what they use, asked of agents
     decision_log, history_log, line_log  what is kept on disk
     background                  work on a thread of its own
-    on_kubernetes, conversion   a hub whose objects are on a kube-apiserver
+    on_kubernetes, authority    a hub whose objects are on a kube-apiserver, and what replicas share
+    webhooks, admission         what such a server asks the hub: where, and whether a write is right
 
 `app` chooses the parts and puts them together.
 """

@@ -43,6 +43,7 @@ class Backing:
     gather: Callable[[Metrics], None]  # called before metrics are read
     end_watches: Callable[[], Awaitable[None]]
     vouch: Vouch | None = None  # checks tokens that the hub did not issue
+    own_name: str = ""  # by which a server that keeps the objects knows the hub
 
 
 def embedded_backing(store: EmbeddedStore) -> Backing:

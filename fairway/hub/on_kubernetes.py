@@ -37,6 +37,7 @@ from fairway.store.keys import (
     ROLES,
     TOKEN_REVIEWS,
 )
+from fairway.store.kubernetes.admission import own_name
 from fairway.store.kubernetes.creators import note_creators
 from fairway.store.kubernetes.definitions import await_definitions, define
 from fairway.store.kubernetes.deprecated import warn_of_deprecated
@@ -102,6 +103,7 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
             gather=lambda metrics: None,
             end_watches=store.end_watches,
             vouch=lambda token: _vouch(store, token),
+            own_name=await own_name(store),
         )
     finally:
         for task in following:

@@ -27,7 +27,7 @@ from fairway.api.errors import AlreadyExists, ApiError, NotFound, Unavailable
 from fairway.api.names import REPLICAS
 from fairway.client.access import Access
 from fairway.clock import Clock
-from fairway.hub.conversion import with_shared_authority
+from fairway.hub.authority import with_shared_authority
 from fairway.hub.on_kubernetes import NAMESPACE
 from fairway.kubeapi import KubeApi
 from fairway.loops import end

@@ -98,6 +98,15 @@ def queue_said(manifest: JsonObject) -> tuple[str, str]:
     return _say(manifest, QUEUE)
 
 
+def without_kueue(metadata: JsonObject) -> JsonObject:
+    """Metadata that names no queue of Kueue's."""
+    made = dict(metadata)
+    for field in ("labels", "annotations"):
+        if field in made:
+            made[field] = _without_keys(made[field] or {}, QUEUE[1:])
+    return made
+
+
 def derived_pod_sets(workload: Workload, kinds: KnownKinds | None = None) -> tuple[PodSet, ...]:
     """The pod sets of a workload's first manifest; none if its kind is not known."""
     if workload.spec.template is None:

@@ -38,7 +38,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 def limits_of(node: Node) -> tuple[Check, ...]:
     """Every check beyond the type; an empty tuple for a plain field."""
     checks: list[Check] = []
-    for make in (_number, _text, _members, _choice, _format, _expression, _logic):
+    for make in (_number, _text, _members, _choice, _format, expression_checks, _logic):
         checks.extend(make(node))
     return tuple(checks)
 
@@ -184,7 +184,7 @@ def _format(node: Node) -> list[Check]:
     return [check]
 
 
-def _expression(node: Node) -> list[Check]:
+def expression_checks(node: Node) -> list[Check]:
     """Expressions of users; a kube-apiserver does not know these formats, and takes anything."""
     variables = _EXPRESSIONS.get(node.format)
     if node.type != "string" or variables is None:

@@ -42,6 +42,7 @@ from fairway.server.questions.questions import Questions
 from fairway.server.questions.streams import Talks
 from fairway.server.routes import Target, target_of
 from fairway.server.wire import conversions
+from fairway.server.wire.admissions import Admissions
 from fairway.server.wire.exchange import Request, Response, json_response
 
 _log = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class Api:
     documents: Documents
     page: Page
     signing_in: SigningIn
+    admissions: Admissions
     audit_log: audit.AuditLog
     metrics: Metrics
     clock: Clock
@@ -105,6 +107,8 @@ class Api:
             return static
         if (converted := conversions.answer(request)) is not None:
             return converted
+        if (reviewed := await self.admissions.answer(request)) is not None:
+            return reviewed
         target = seen.target = target_of(request)
         acting = await self._admit(request, target, seen)
         if not target.is_resource:

@@ -59,3 +59,4 @@ CLUSTER_ROLES = ResourceKey(RBAC, "v1", "clusterroles")
 CLUSTER_ROLE_BINDINGS = ResourceKey(RBAC, "v1", "clusterrolebindings")
 
 ADMISSION = "admissionregistration.k8s.io"
+WEBHOOKS = ResourceKey(ADMISSION, "v1", "validatingwebhookconfigurations")

@@ -61,8 +61,13 @@ def test_every_value_is_a_setting_with_its_default() -> None:
             id="with further options of the hub",
         ),
         pytest.param(
-            Settings(network_policy=False, admission_policy=False, namespace="123"),
-            {"networkPolicy": False, "admissionPolicy": False},
+            Settings(
+                network_policy=False,
+                admission_policy=False,
+                admission_webhook=False,
+                namespace="123",
+            ),
+            {"networkPolicy": False, "admissionPolicy": False, "admissionWebhook": False},
             id="without what can be left out, in a namespace that looks like a number",
         ),
     ],

@@ -68,6 +68,11 @@ def test_all_our_kinds_come_first() -> None:
         pytest.param(
             {"admission_policy": True}, {"MutatingAdmissionPolicy"}, id="the admission policy"
         ),
+        pytest.param(
+            {"admission_webhook": True},
+            {"ValidatingWebhookConfiguration"},
+            id="the admission webhook",
+        ),
     ],
 )
 def test_what_may_be_left_out_is(setting: dict[str, bool], kinds: set[str]) -> None:
@@ -100,8 +105,17 @@ def test_no_role_can_give_itself_more() -> None:
             "admissionregistration.k8s.io",
             "apiextensions.k8s.io",
         }:
-            is_own_kind = rule.get("resourceNames") == ["flavors.fairway.dev"]
-            assert set(rule["verbs"]) <= ({"patch"} if is_own_kind else {"get", "list", "watch"})
+            # These name the hub's address; a policy confines what the second asks about.
+            names = rule.get("resourceNames")
+            is_own = names in (["flavors.fairway.dev"], ["checks.fairway.dev"])
+            assert set(rule["verbs"]) <= {"get", "list", "watch", *(["patch"] if is_own else [])}
+
+
+def test_without_the_webhook_no_right_on_it_is_left() -> None:
+    there = manifests.objects(Settings(admission_webhook=False))
+    assert not [rule for rule in rules(there) if "patch" in rule["verbs"]
+                and "admissionregistration.k8s.io" in rule["apiGroups"]]  # fmt: skip
+    assert not [name for _, name in named(there) if name == "fairway-hub-webhook"]
 
 
 def test_secrets_are_read_by_name_and_only_at_home_unless_asked() -> None:

@@ -8,7 +8,8 @@ from fairway.api import crds
 from fairway.api.errors import Conflict, NotFound
 from fairway.controllers.terms import LEASES
 from fairway.store.interface import Patch, ResourceKey, Stored, Write
-from fairway.store.keys import DEFINITIONS
+from fairway.store.keys import DEFINITIONS, WEBHOOKS
+from fairway.store.kubernetes import checked_writes
 from fairway.store.kubernetes.store import KubernetesStore
 
 _FREE = Patch(type="merge", body={"metadata": {"finalizers": None}})
@@ -26,6 +27,8 @@ async def sweep(store: KubernetesStore) -> None:
         for definition in crds.definitions()
     ]
     await _forget_who_converts(store)
+    with suppress(NotFound):
+        await store.delete(WEBHOOKS, checked_writes.NAME, write=_WRITE)
     for kind in (*kinds, LEASES):
         for stored in await _all(store, kind):
             metadata = stored.object()["metadata"]

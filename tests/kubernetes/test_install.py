@@ -26,6 +26,7 @@ from fairway.api.submission import CREATED_BY
 from fairway.controllers.cache import WORKLOADS
 from fairway.store.interface import WatchFrom
 from fairway.store.keys import EVENTS
+from fairway.store.kubernetes import checked_writes
 from tests.endtoend.hubs import ROOT, HubProcess
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.control_plane import ControlPlane, kubeconfig_text
@@ -148,6 +149,8 @@ async def test_the_rights_of_its_account_suffice(installed: Installed, tmp_path:
                 assert stored.object()["metadata"]["annotations"][CREATED_BY] == "admin"
         standing = await hub.client.ask("fleets", "fleet", "standing")
         assert [queue["queue"] for queue in standing["queues"]] == ["research"]
+        names = ("get", "validatingwebhookconfigurations", "-o", "jsonpath={..webhooks[*].name}")
+        assert "checks.fairway.dev" in (await asyncio.to_thread(installed.done, *names)).split()
         url = hub.client.access.server
         codes = [
             await asyncio.to_thread(answered, f"{url}/metrics", token)
@@ -232,6 +235,8 @@ def answered(url: str, token: str) -> int:
         pytest.param(
             "patch validatingadmissionpolicies/held-back.fairway.dev", id="let Jobs run beside it"
         ),
+        pytest.param("patch validatingwebhookconfigurations/other", id="change another webhook"),
+        pytest.param("delete validatingwebhookconfigurations", id="delete webhooks"),
         pytest.param("create pods -n default", id="run pods"),
         pytest.param("delete jobs -n default", id="delete Jobs of others"),
         pytest.param("update leases/some-node -n kube-node-lease", id="keep nodes alive"),
@@ -249,6 +254,27 @@ def test_its_account_may_not(installed: Installed, words: str) -> None:
         asked = [verb, what]
     answer = installed.kubectl("auth", "can-i", *asked, *where, as_hub=True)
     assert answer.stdout.strip() == "no", answer.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"apiGroups": [""], "resources": ["secrets"]}, id="Secrets"),
+        pytest.param({"apiGroups": ["*"], "resources": ["*"]}, id="everything"),
+        pytest.param({"apiGroups": ["batch"], "resources": ["jobs/*"]}, id="parts of Jobs"),
+    ],
+)
+def test_it_is_not_asked_about_more_than_it_checks(
+    installed: Installed, change: dict[str, Any]
+) -> None:
+    body = checked_writes.configuration({"url": "https://127.0.0.1:1/admit"}, "hub")
+    asked = body["webhooks"][0]
+    words = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-")
+    done = installed.kubectl(*words, given=json.dumps(body), as_hub=True)
+    assert done.returncode == 0, done.stderr
+    asked["rules"][0] |= change
+    refused = installed.kubectl(*words, given=json.dumps(body), as_hub=True)
+    assert "a hub is asked only about kinds that it checks" in refused.stderr
 
 
 def test_secrets_of_a_namespace_are_read_once_its_owner_says_so(installed: Installed) -> None:

@@ -8,9 +8,6 @@
     lists, selection  a page of a kind's objects; which records a list or a watch selects
     watches           open watches and their events
     admission         the steps between a request and a stored object
-    submissions       who may submit workloads to a queue, and whether it has a place for them
-    fleet_policies    what fleet policies allow, checked when workloads are written
-    pending           how many workloads are pending in each queue
     identities        uids and generated names
     writes            staging, group commit, publication
     collector, grace  dependents of deleted owners, contents of deleted namespaces; grace periods

@@ -16,7 +16,15 @@ from typing import Any
 import msgspec
 
 from fairway.api.equality import same
-from fairway.api.errors import BadRequest, FieldError, Invalid, forbidden, invalid, readable
+from fairway.api.errors import (
+    BadRequest,
+    FieldError,
+    Invalid,
+    UnsupportedMediaType,
+    forbidden,
+    invalid,
+    readable,
+)
 from fairway.api.meta import GROUP
 from fairway.api.submission import CREATED_BY, HUB, SUBMITTED_BY
 from fairway.api.taint_times import stamp
@@ -26,10 +34,12 @@ from fairway.resources.resource import Resource
 from fairway.schema import managed
 from fairway.schema.cel.rules import check_rules
 from fairway.schema.node import JsonObject, Node
+from fairway.schema.patches import json_patch, merge_patch
+from fairway.schema.strategic import strategic_merge
 from fairway.schema.validation import Findings, conform, is_unchanged
-from fairway.store.embedded.shelves import Record
-from fairway.store.embedded.submissions import keep_note
-from fairway.store.interface import Write
+from fairway.store.embedded.shelves import Name, Record
+from fairway.store.interface import Patch, Write
+from fairway.submission.submissions import keep_note
 
 # The user who created an object; set by the store, never by a client.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -359,6 +369,44 @@ def _put_managed(body: JsonObject, entries: list[JsonObject]) -> None:
         body["metadata"]["managedFields"] = entries
     else:
         body["metadata"].pop("managedFields", None)
+
+
+def patched_body(resource: Resource, before: JsonObject, patch: Patch) -> Any:
+    """An object as a patch changes it, not yet checked."""
+    match patch.type:
+        case "json":
+            return json_patch(before, patch.body)
+        case "merge":
+            return merge_patch(before, patch.body)
+        case "strategic" if not resource.is_custom:
+            return strategic_merge(before, patch.body, resource.schema)
+        case _:
+            raise UnsupportedMediaType(
+                "the body of the request was in an unknown format - accepted media types include: "
+                "application/json-patch+json, application/merge-patch+json, "
+                "application/apply-patch+yaml"
+            )
+
+
+def applied_body(resource: Resource, name: Name, body: Any) -> JsonObject:
+    """The body of an apply, with name and namespace from the request's path."""
+    if not isinstance(body, dict):
+        raise BadRequest("an apply needs an object")
+    if body.get("apiVersion") != resource.api_version or body.get("kind") != resource.kind:
+        raise BadRequest(
+            f"the object's apiVersion and kind must be {resource.api_version} and {resource.kind}"
+        )
+    metadata = body.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise BadRequest("metadata must be an object")
+    if metadata.setdefault("name", name[1]) != name[1]:
+        raise BadRequest(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL"
+            f" ({name[1]})"
+        )
+    if resource.namespaced:
+        metadata.setdefault("namespace", name[0])
+    return body
 
 
 def missing_version(resource: Resource, name: str) -> Invalid:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from fairway.api.errors import (
     AlreadyExists,
     Conflict,
@@ -14,18 +11,11 @@ from fairway.api.errors import (
     Timeout,
     invalid,
 )
-from fairway.api.submission import Submission
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
 from fairway.store.embedded.shelves import Record
 from fairway.store.interface import Deletion
-
-
-def details(resource: Resource, name: str) -> JsonObject:
-    result: JsonObject = {"name": name, "kind": resource.plural}
-    if resource.group:
-        result["group"] = resource.group
-    return result
+from fairway.submission.refusals import details
 
 
 def not_found(resource: Resource, name: str) -> NotFound:
@@ -56,62 +46,6 @@ def terminating_namespace(resource: Resource, namespace: str, name: str) -> Forb
                     "message": f"namespace {namespace} is being terminated",
                     "field": "metadata.namespace",
                 }
-            ],
-        },
-    )
-
-
-def not_a_submitter(
-    resource: Resource, name: str, *, path: str, queue: str, submission: Submission
-) -> Forbidden:
-    message = (
-        f"queue {queue} takes no workloads of {submission.user} in namespace"
-        f" {submission.namespace}: its submitters name neither; use another queue, or have the"
-        " namespace, the user or a group added to its spec.submitters"
-    )
-    return Forbidden(
-        f'{resource.qualified} "{name}" is forbidden: {path}: {message}',
-        details={
-            **details(resource, name),
-            "causes": [{"reason": "NotASubmitter", "message": message, "field": path}],
-        },
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FullQueue:
-    """A queue that has as many pending workloads as it may."""
-
-    queue: str
-    most: int
-    user: str = ""  # whose limit it is; empty: the queue's
-
-
-def full_queue(resource: Resource, name: str, *, path: str, full: FullQueue) -> Forbidden:
-    of = f" of {full.user}" if full.user else ""
-    message = (
-        f"queue {full.queue} already has its maximum of {full.most} pending workloads{of};"
-        " try again when some have started, or use another queue"
-    )
-    return Forbidden(
-        f'{resource.qualified} "{name}" is forbidden: {path}: {message}',
-        details={
-            **details(resource, name),
-            "causes": [{"reason": "QueueFull", "message": message, "field": path}],
-        },
-    )
-
-
-def not_allowed(resource: Resource, name: str, faults: Sequence[tuple[str, str]]) -> Forbidden:
-    """What fleet policies do not allow, by field."""
-    listed = "; ".join(f"{path}: {message}" for path, message in faults)
-    return Forbidden(
-        f'{resource.qualified} "{name}" is forbidden: {listed}',
-        details={
-            **details(resource, name),
-            "causes": [
-                {"reason": "PolicyViolated", "message": message, "field": path}
-                for path, message in faults
             ],
         },
     )

@@ -13,15 +13,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fairway.api.equality import same
-from fairway.api.errors import BadRequest, Expired, UnsupportedMediaType
+from fairway.api.errors import BadRequest, Expired
 from fairway.clock import Clock, SystemClock, timestamp
 from fairway.resources.catalogue import Catalogue
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
-from fairway.schema.patches import json_patch, merge_patch
-from fairway.schema.strategic import strategic_merge
 from fairway.store.embedded import grace, lists
-from fairway.store.embedded.admission import missing_version
+from fairway.store.embedded.admission import applied_body, missing_version, patched_body
 from fairway.store.embedded.collector import Collector
 from fairway.store.embedded.history import Change, History
 from fairway.store.embedded.identities import admission
@@ -39,7 +37,6 @@ from fairway.store.embedded.refusals import (
 )
 from fairway.store.embedded.selection import selects
 from fairway.store.embedded.shelves import KindId, Name, Record, Shelves, json_text
-from fairway.store.embedded.submissions import Submissions
 from fairway.store.embedded.watches import EmbeddedWatch, Watches
 from fairway.store.embedded.writes import Writer
 from fairway.store.interface import (
@@ -57,12 +54,14 @@ from fairway.store.interface import (
     WatchFrom,
     Write,
 )
+from fairway.submission.submissions import FOLLOWED, Submissions
 
 DEFINITIONS: KindId = ("apiextensions.k8s.io", "customresourcedefinitions")
 NAMESPACES: KindId = ("", "namespaces")
 # Namespaces that may not be deleted, since everything else relies on them.
 _LASTING_NAMESPACES = ("default", "kube-system", "kube-public")
 BOOKMARK_SECONDS = 60.0
+_FOLLOWED: dict[KindId, ResourceKey] = {(kind.group, kind.plural): kind for kind in FOLLOWED}
 
 
 class EmbeddedStore:
@@ -85,7 +84,7 @@ class EmbeddedStore:
         self._watches = Watches()
         self.writer = Writer(journal, self._shelves, self._history, self._watches)
         self._admission = admission(self.clock, chance)
-        self._submissions = Submissions(self.writer.newest)
+        self._submissions = Submissions(self._present)
         self._tasks: set[asyncio.Task[None]] = set()
         self.followers: list[Callable[[Change], None]] = []  # called after each write on disk
         self.collector = Collector(self, self._shelves, self.clock)
@@ -99,7 +98,9 @@ class EmbeddedStore:
         self.writer.resume(loaded.version, loaded.start)
         for record in self._shelves.shelf(DEFINITIONS).records.values():
             self.catalogue.put_definition(record.body())
-        self._submissions.load(self._shelves)
+        for kind, followed in _FOLLOWED.items():
+            for record in self._shelves.shelf(kind).records.values():
+                self._submissions.note(followed, record.name, Stored(record.raw))
         self.run(self._bookmarks())
         self.collector.start()
 
@@ -268,7 +269,7 @@ class EmbeddedStore:
         if patch.type == "apply":
             return await self._apply(resource, place, patch, subresource, write)
         old = self._newest(resource, place)
-        body = _patch(resource, old.body(), patch)
+        body = patched_body(resource, old.body(), patch)
         if isinstance(body, dict) and isinstance(body.get("metadata"), dict):
             check_identity(resource, body["metadata"], old, may_conflict=False)
             given = body["metadata"].get("name", name)
@@ -288,7 +289,7 @@ class EmbeddedStore:
         if old is None and subresource:
             raise not_found(resource, name[1])
         old = old.as_one_of(resource) if old is not None else None
-        applied = _applied_body(resource, name, patch.body)
+        applied = applied_body(resource, name, patch.body)
         if old is not None:
             check_identity(resource, applied["metadata"], old)
         body = self._admission.apply(
@@ -394,7 +395,9 @@ class EmbeddedStore:
                 self.catalogue.remove_definition(name)
             else:
                 self.catalogue.put_definition(change.record.body())
-        self._submissions.note(change)
+        if change.kind in _FOLLOWED:
+            stored = None if change.is_removed else Stored(change.record.raw)
+            self._submissions.note(_FOLLOWED[change.kind], change.record.name, stored)
         self.collector.follow(change)
         for follower in self.followers:
             follower(change)
@@ -417,6 +420,10 @@ class EmbeddedStore:
         if record is None:
             raise not_found(resource, name[1])
         return record.as_one_of(resource)
+
+    def _present(self, kind: ResourceKey, name: Name) -> Stored | None:
+        record = self.writer.newest((kind.group, kind.plural), name)
+        return Stored(record.raw) if record is not None else None
 
     def _check_namespace(self, resource: Resource, name: Name) -> None:
         if not resource.namespaced:
@@ -450,43 +457,6 @@ def _as_kept(resource: Resource, body: JsonObject) -> JsonObject:
 
 def _kept_version(resource: Resource) -> str:
     return resource.storage_version or resource.version
-
-
-def _patch(resource: Resource, before: JsonObject, patch: Patch) -> Any:
-    match patch.type:
-        case "json":
-            return json_patch(before, patch.body)
-        case "merge":
-            return merge_patch(before, patch.body)
-        case "strategic" if not resource.is_custom:
-            return strategic_merge(before, patch.body, resource.schema)
-        case _:
-            raise UnsupportedMediaType(
-                "the body of the request was in an unknown format - accepted media types include: "
-                "application/json-patch+json, application/merge-patch+json, "
-                "application/apply-patch+yaml"
-            )
-
-
-def _applied_body(resource: Resource, name: Name, body: Any) -> JsonObject:
-    """The body of an apply, with name and namespace from the request's path."""
-    if not isinstance(body, dict):
-        raise BadRequest("an apply needs an object")
-    if body.get("apiVersion") != resource.api_version or body.get("kind") != resource.kind:
-        raise BadRequest(
-            f"the object's apiVersion and kind must be {resource.api_version} and {resource.kind}"
-        )
-    metadata = body.setdefault("metadata", {})
-    if not isinstance(metadata, dict):
-        raise BadRequest("metadata must be an object")
-    if metadata.setdefault("name", name[1]) != name[1]:
-        raise BadRequest(
-            f"the name of the object ({metadata['name']}) does not match the name on the URL"
-            f" ({name[1]})"
-        )
-    if resource.namespaced:
-        metadata.setdefault("namespace", name[0])
-    return body
 
 
 def _unkept(body: JsonObject, previous: Record | None, resource: Resource) -> Stored:

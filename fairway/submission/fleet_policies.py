@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fairway.api import codec
 from fairway.api.errors import ApiError
-from fairway.api.governance import GOVERNANCE_GROUP, FleetPolicy, FleetPolicySpec, Violation
+from fairway.api.governance import FleetPolicy, FleetPolicySpec, Violation
 from fairway.api.meta import JsonObject
 from fairway.api.reasons import violation_sentence
 from fairway.api.workload import Workload
@@ -21,12 +21,11 @@ from fairway.governance.rules import allowed_words, selects, subject_of, violati
 from fairway.kinds.native import QUEUE, as_workload, queue_said
 from fairway.kinds.registry import built_in
 from fairway.resources.resource import Resource
-from fairway.store.embedded.refusals import not_allowed
-from fairway.store.embedded.shelves import KindId, Name, Record
-from fairway.store.interface import Write
+from fairway.store.interface import ResourceKey, Stored, Write
+from fairway.store.keys import PRIORITY_CLASSES
+from fairway.store.mirrors import Name
+from fairway.submission.refusals import not_allowed
 
-FLEET_POLICIES: KindId = (GOVERNANCE_GROUP, "fleetpolicies")
-_PRIORITY_CLASSES: KindId = ("scheduling.k8s.io", "priorityclasses")
 _FIELDS = {
     "registries": "spec.template",
     "kinds": "spec.template.manifests",
@@ -40,7 +39,8 @@ _NATIVE_FIELDS = {
     "runSeconds": "metadata.labels[fairway.dev/run-seconds-limit]",
 }
 
-Newest = Callable[[KindId, Name], Record | None]
+# An object as it is now; None if there is none.
+Newest = Callable[[ResourceKey, Name], Stored | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +65,12 @@ class FleetPolicies:
     def __bool__(self) -> bool:
         return bool(self._specs)
 
-    def note(self, name: str, record: Record | None) -> None:
+    def note(self, name: str, stored: Stored | None) -> None:
         """A policy was written, or removed."""
-        if record is None:
+        if stored is None:
             self._specs.pop(name, None)
         else:
-            self._specs[name] = codec.decode(record.body(), FleetPolicy).spec
+            self._specs[name] = codec.decode(stored.raw, FleetPolicy).spec
 
     def check(self, written: Written, write: Write) -> None:
         """Raises Forbidden for what a policy does not allow, and adds warnings."""
@@ -113,8 +113,8 @@ class FleetPolicies:
         spec = workload.spec
         if spec.priority is not None:
             return spec.priority
-        record = self._newest(_PRIORITY_CLASSES, ("", spec.priority_class))
-        return written.priority if record is None else int(record.body().get("value", 0))
+        stored = self._newest(PRIORITY_CLASSES, ("", spec.priority_class))
+        return written.priority if stored is None else int(stored.object().get("value", 0))
 
 
 def _workload_of(body: JsonObject, written: Written) -> Workload | None:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import msgspec
 
 from fairway.api.submission import CREATED_BY
-from fairway.store.embedded.shelves import Name, Record
+from fairway.store.interface import Stored
+from fairway.store.mirrors import Name
 
 _PENDING = ("", "Waiting", "Held")
 
@@ -45,16 +46,16 @@ class Pending:
         self._places: dict[Name, tuple[str, str]] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
 
-    def note(self, name: Name, record: Record | None) -> None:
+    def note(self, name: Name, stored: Stored | None) -> None:
         """A workload was written, or removed."""
         before = self._places.pop(name, None)
         if before is not None:
             self._counts[before] -= 1
             if not self._counts[before]:
                 del self._counts[before]
-        if record is None:
+        if stored is None:
             return
-        workload = _read(record.raw)
+        workload = _read(stored.raw)
         if workload.status.phase in _PENDING:
             queue = workload.spec.queue or workload.status.queue or f"/{name[0]}"
             place = (queue, workload.metadata.annotations.get(CREATED_BY, ""))

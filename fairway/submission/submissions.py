@@ -9,31 +9,33 @@ every write of such an object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from fairway.api.meta import GROUP
 from fairway.api.queue import Submitters
 from fairway.api.submission import HUB, SUBMITTED_BY, Submission, limit_for, note_of, refusing_queue
 from fairway.kinds.native import DEFAULT_QUEUE, is_of_a_work, is_owned, queue_said
 from fairway.kinds.registry import built_in
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
-from fairway.store.embedded.fleet_policies import FLEET_POLICIES, FleetPolicies, Written
-from fairway.store.embedded.history import Change
-from fairway.store.embedded.pending import Pending
-from fairway.store.embedded.refusals import FullQueue, full_queue, not_a_submitter
-from fairway.store.embedded.shelves import KindId, Name, Record, Shelves
-from fairway.store.interface import Write
+from fairway.store.interface import ResourceKey, Stored, Write
+from fairway.store.keys import (
+    FLEET_POLICIES,
+    FLEETS,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    QUEUES,
+    WORKLOADS,
+)
+from fairway.store.mirrors import Name
+from fairway.submission.fleet_policies import FleetPolicies, Newest, Written
+from fairway.submission.pending import Pending
+from fairway.submission.refusals import FullQueue, full_queue, not_a_submitter
 
-_WORKLOADS: KindId = (GROUP, "workloads")
-_QUEUES: KindId = (GROUP, "queues")
-_FLEET: tuple[KindId, Name] = ((GROUP, "fleets"), ("", "fleet"))
-_NAMESPACES: KindId = ("", "namespaces")
-
-Newest = Callable[[KindId, Name], Record | None]
+FOLLOWED = (WORKLOADS, FLEET_POLICIES)  # every change of these is noted
+READ = (QUEUES, FLEETS, NAMESPACES, PRIORITY_CLASSES)  # these are read when they are needed
 
 
 def keep_note(body: JsonObject, note: str | None) -> None:
@@ -55,20 +57,12 @@ class Submissions:
         self._pending = Pending()
         self._policies = FleetPolicies(newest)
 
-    def load(self, shelves: Shelves) -> None:
-        """Takes in what the store has when it opens."""
-        for record in shelves.shelf(_WORKLOADS).records.values():
-            self._pending.note(record.name, record)
-        for record in shelves.shelf(FLEET_POLICIES).records.values():
-            self._policies.note(record.name[1], record)
-
-    def note(self, change: Change) -> None:
-        """An object was written, or removed."""
-        record = None if change.is_removed else change.record
-        if change.kind == _WORKLOADS:
-            self._pending.note(change.record.name, record)
-        elif change.kind == FLEET_POLICIES:
-            self._policies.note(change.record.name[1], record)
+    def note(self, kind: ResourceKey, name: Name, stored: Stored | None) -> None:
+        """An object of a kind that is followed was written, or removed."""
+        if kind == WORKLOADS:
+            self._pending.note(name, stored)
+        elif kind == FLEET_POLICIES:
+            self._policies.note(name[1], stored)
 
     def take(
         self, resource: Resource, before: JsonObject | None, after: JsonObject, write: Write
@@ -77,7 +71,7 @@ class Submissions:
         it, or if its queue does not accept it or is full."""
         if write.user == HUB:
             return  # it acts for users, who are recorded on what it writes
-        is_workload = (resource.group, resource.plural) == _WORKLOADS
+        is_workload = (resource.group, resource.plural) == (WORKLOADS.group, WORKLOADS.plural)
         named = _name(after, is_workload=is_workload)
         is_submitted = before is None or named != _name(before, is_workload=is_workload)
         if before is None:
@@ -149,9 +143,9 @@ class Submissions:
     def _specs(self, queue: str) -> Iterator[tuple[str, JsonObject]]:
         """A queue and its ancestors; a cycle is cut."""
         seen: set[str] = set()
-        while queue not in seen and (record := self._newest(_QUEUES, ("", queue))) is not None:
+        while queue not in seen and (stored := self._newest(QUEUES, ("", queue))) is not None:
             seen.add(queue)
-            spec = record.body().get("spec") or {}
+            spec = stored.object().get("spec") or {}
             yield queue, spec
             queue = spec.get("parent", "")
 
@@ -162,13 +156,13 @@ class Submissions:
         return str((body.get("status") or {}).get("queue") or named or self._fleet_queue())
 
     def _fleet_queue(self) -> str:
-        record = self._newest(*_FLEET)
-        spec: Any = record.body().get("spec") or {} if record is not None else {}
+        stored = self._newest(FLEETS, ("", "fleet"))
+        spec: Any = stored.object().get("spec") or {} if stored is not None else {}
         return str((spec.get("defaults") or {}).get("queue") or "")
 
     def _labels(self, namespace: str) -> JsonObject:
-        record = self._newest(_NAMESPACES, ("", namespace))
-        return record.body()["metadata"].get("labels") or {} if record is not None else {}
+        stored = self._newest(NAMESPACES, ("", namespace))
+        return stored.object()["metadata"].get("labels") or {} if stored is not None else {}
 
 
 def _name(body: JsonObject, *, is_workload: bool) -> tuple[str, str]:
