@@ -240,6 +240,8 @@ class Reports:
         """What changed since the last whole report; None if a whole report is due."""
         if chunk.whole is None or chunk.spent > chunk.size() + _CHEAP:
             return None
+        if _moment(now) < chunk.whole.spec.seen_at:
+            return None  # the clock was set back: the difference would be taken for an older one
         if chunk.columns is chunk.columns_then:
             report: ClusterReport | None = self._changes(number, chunk, chunk.whole, now)
         else:

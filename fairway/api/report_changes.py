@@ -13,8 +13,9 @@ latest counts and none is ever missed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from math import gcd
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -110,13 +111,37 @@ def difference(old: ClusterReport, new: ClusterReport) -> ClusterReport | None:
     )
 
 
+class Numbered(Protocol):
+    """What tells reports of one chunk apart."""
+
+    @property
+    def agent_epoch(self) -> int: ...
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def since_sequence(self) -> int | None: ...
+    @property
+    def seen_at(self) -> datetime: ...
+
+
+def continues(whole: Numbered, changes: Numbered) -> bool:
+    """Whether a difference was made from exactly this whole report of its chunk.
+
+    An agent that lost its disk counts epochs and sequences from the start again. A difference of
+    its earlier life, which may have the same numbers, is older than the whole report.
+    """
+    return (
+        whole.since_sequence is None
+        and changes.since_sequence == whole.sequence
+        and changes.agent_epoch == whole.agent_epoch
+        and changes.seen_at >= whole.seen_at
+    )
+
+
 def fits(whole: ClusterReport, changes: ClusterReport) -> bool:
     """Whether a difference was made from exactly this whole report."""
-    return (
-        whole.spec.since_sequence is None
-        and changes.spec.since_sequence == whole.spec.sequence
-        and _origin(whole.spec) == _origin(changes.spec)
-    )
+    is_same = _origin(whole.spec) == _origin(changes.spec)
+    return is_same and continues(whole.spec, changes.spec)
 
 
 def apply_changes(whole: ClusterReport, changes: ClusterReport | None) -> ClusterReport:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
 
 from fairway.api.report import WorkState
+from fairway.api.report_changes import continues
 from fairway.store.interface import Stored
 from fairway.store.mirrors import Mirror, Name
 
@@ -24,6 +26,7 @@ class _Spec(msgspec.Struct, rename="camel"):
     cluster: str
     agent_epoch: int
     sequence: int
+    seen_at: datetime
     since_sequence: int | None = None
     chunk: int = 0
     states: tuple[WorkState, ...] = ()
@@ -52,11 +55,7 @@ class _Chunk:
             return {}
         states = {state.work: state for state in self.whole.states}
         changes = self.changes
-        if (
-            changes is not None
-            and changes.since_sequence == self.whole.sequence
-            and changes.agent_epoch == self.whole.agent_epoch
-        ):
+        if changes is not None and continues(self.whole, changes):
             for work in changes.removed_works:
                 states.pop(work, None)
             states.update({state.work: state for state in changes.states})

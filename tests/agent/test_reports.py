@@ -139,6 +139,20 @@ def test_a_small_change_is_a_small_report() -> None:
     assert not second.spec.nodes.names
 
 
+def test_after_the_clock_was_set_back_a_report_is_whole() -> None:
+    reports = Reports("here", 1)
+    states = {"team.w": WorkState(work="team.w", attempt=1, phase="Running")}
+    reports.take(Observation(nodes=(node("n"),)), ["team.w"], states, requests)
+    first = reports.next(100.0)
+    assert first is not None
+    reports.confirm(first)
+    states["team.w"] = WorkState(work="team.w", attempt=1, phase="Succeeded")
+    reports.take(Observation(nodes=(node("n"),)), ["team.w"], states, requests)
+    second = reports.next(40.0)
+    assert second is not None
+    assert (second.spec.since_sequence, second.spec.sequence) == (None, 2)
+
+
 def test_what_others_use_of_a_quota_is_reported_alone() -> None:
     reports = Reports("here", 1)
     nodes = (node("n0"),)

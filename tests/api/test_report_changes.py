@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -165,6 +165,7 @@ CHANGES = replace(
         ({"agent_epoch": 2}, False),
         ({"chunk": 1, "chunks": 2}, False),
         ({"cluster": "west"}, False),
+        ({"seen_at": WHOLE.spec.seen_at - timedelta(seconds=1)}, False),
     ],
     ids=[
         "made from it",
@@ -172,6 +173,7 @@ CHANGES = replace(
         "by an agent that has started anew",
         "of another chunk",
         "of another cluster",
+        "by an agent that has lost its disk since",
     ],
 )
 def test_a_difference_counts_only_for_the_report_that_it_was_made_from(change, applies) -> None:

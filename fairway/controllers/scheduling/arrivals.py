@@ -18,6 +18,7 @@ import msgspec
 from fairway.api.cluster import Cluster
 from fairway.api.names import ADOPTED, OVER, report_name, work_namespace
 from fairway.api.report import WorkState
+from fairway.api.report_changes import continues
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
@@ -168,11 +169,7 @@ class Arrivals:
             return True
         stored = self._cache.mirror(REPORTS).get(("", report_name(spec.cluster, spec.chunk)))
         whole = _decode(stored.raw).spec if stored is not None else None
-        return (
-            whole is not None
-            and whole.agent_epoch == spec.agent_epoch
-            and whole.sequence == spec.since_sequence
-        )
+        return whole is not None and continues(whole, spec)
 
 
 def _will_take_over(workload: Workload, work: Work) -> bool:
