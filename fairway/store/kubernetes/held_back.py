@@ -93,9 +93,14 @@ def _queue(name: str) -> str:
 
 def _is_queued(name: str) -> str:
     """Whether an object has a queue; objects of a controller or an agent have none."""
+    return f"({_queue(name)} != '' && {is_submitted(name)})"
+
+
+def is_submitted(name: str) -> str:
+    """Whether neither a controller nor an agent made an object."""
     owned = f"{name}.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
     made = f"{name}.metadata.?labels[?{json.dumps(WORK)}].hasValue()"
-    return f"({_queue(name)} != '' && !{owned} && !{made})"
+    return f"!{owned} && !{made}"
 
 
 def _variables() -> list[JsonObject]:
@@ -128,6 +133,11 @@ def _is_of(group: Group) -> str:
     return "(" + " || ".join(pairs) + ")"
 
 
+def submitted_queue(name: str) -> str:
+    """The queue to which an object is submitted; empty if it is not."""
+    return f"({is_submitted(name)} ? {_queue(name)} : '')"
+
+
 def _by_group(group: Group) -> dict[str, list[str]]:
     result: dict[str, list[str]] = {}
     for api_version, name in group.kinds:
@@ -137,14 +147,17 @@ def _by_group(group: Group) -> dict[str, list[str]]:
     return result
 
 
-def _match(items: Iterable[Group], operations: Sequence[str], part: str = "") -> JsonObject:
+def resource_rules(
+    items: Iterable[Group], operations: Sequence[str], part: str = ""
+) -> list[JsonObject]:
+    """The resources of these kinds, or a part of each, as policies and webhooks match them."""
     plurals: dict[tuple[str, str], set[str]] = {}
     for group in items:
         for api_version, name in group.kinds:
             resource = resource_of(api_version, name)
             place = plurals.setdefault((resource.group, resource.version), set())
             place.add(f"{resource.plural}{part}")
-    rules = [
+    return [
         {
             "apiGroups": [group],
             "apiVersions": [version],
@@ -153,7 +166,6 @@ def _match(items: Iterable[Group], operations: Sequence[str], part: str = "") ->
         }
         for (group, version), names in sorted(plurals.items())
     ]
-    return {"resourceRules": rules}
 
 
 # What the policies do.
@@ -168,7 +180,7 @@ def _writing(groups: Sequence[Group]) -> JsonObject:
         "spec": {
             "failurePolicy": "Fail",
             "reinvocationPolicy": "IfNeeded",
-            "matchConstraints": _match(possible, ("CREATE", "UPDATE")),
+            "matchConstraints": {"resourceRules": resource_rules(possible, ("CREATE", "UPDATE"))},
             "variables": _variables(),
             "mutations": [
                 {
@@ -213,7 +225,7 @@ def _refusing(groups: Sequence[Group], kinds: Kinds) -> JsonObject:
         "metadata": {"name": NAME},
         "spec": {
             "failurePolicy": "Fail",
-            "matchConstraints": _match(groups, ("CREATE", "UPDATE")),
+            "matchConstraints": {"resourceRules": resource_rules(groups, ("CREATE", "UPDATE"))},
             "variables": _variables(),
             "validations": [_validation(group, kinds) for group in groups],
         },
@@ -246,7 +258,7 @@ def _keeping_status(groups: Sequence[Group], hub: str, kind: str) -> JsonObject:
     others = f"request.userInfo.username != {json.dumps(hub)}"
     spec: JsonObject = {
         "failurePolicy": "Fail",
-        "matchConstraints": _match(possible, ("UPDATE",), "/status"),
+        "matchConstraints": {"resourceRules": resource_rules(possible, ("UPDATE",), "/status")},
         "variables": _variables(),
         "matchConditions": [
             {"name": "others", "expression": others},
