@@ -43,6 +43,17 @@ class Submission:
         return cls(namespace=namespace, labels=labels, user=user, groups=tuple(groups))
 
 
+def user_of(annotations: Mapping[str, str]) -> str:
+    """The user of a workload, by its annotations: its submitter, else its creator.
+
+    Limits for each user count by it. The hub creates the workloads of native objects, whose
+    submitter is noted; without a note they are of no user.
+    """
+    note = annotations.get(SUBMITTED_BY)
+    creator = annotations.get(CREATED_BY, "")
+    return Submission.read(namespace="", labels={}, note=note, creator=creator).user
+
+
 def limit_for(limits: Iterable[T], user: str, users_of: Callable[[T], Collection[str]]) -> T | None:
     """The limit that applies to a user: the first that names the user, else the first for all."""
     everyone: T | None = None

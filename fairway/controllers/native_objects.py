@@ -31,6 +31,7 @@ from fairway.api.names import (
     work_name,
     work_namespace,
 )
+from fairway.api.submission import CREATED_BY, HUB, SUBMITTED_BY
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.controllers import native_status
@@ -49,7 +50,7 @@ from fairway.store.mirrors import Mirror, Name
 
 _TAKEN_SECONDS = 60.0  # before an object whose workload's name is taken is tried again
 _BUILT_IN = frozenset({"v1", "apps/v1", "batch/v1"})
-_WRITE = Write(user="system:fairway", manager="fairway-natives")
+_WRITE = Write(user=HUB, manager="fairway-natives")
 
 _TAKEN = (
     "its workload would be {}, which is there already and does not stand for it;"
@@ -257,6 +258,9 @@ class Natives:
         metadata = {
             key: value for key, value in wanted["metadata"].items() if key != "creationTimestamp"
         }
+        # The store vouches for the submitter; what else the object says of users is not copied.
+        submitter = annotation(object_, SUBMITTED_BY)
+        metadata["annotations"] = {**metadata["annotations"], SUBMITTED_BY: submitter}
         owner = {
             "apiVersion": object_["apiVersion"],
             "kind": object_["kind"],
@@ -266,7 +270,7 @@ class Natives:
             "blockOwnerDeletion": True,
         }
         digest = sha256(msgspec.json.encode([metadata, wanted["spec"]], order="sorted")).hexdigest()
-        annotations = {**metadata.get("annotations", {}), SOURCE_HASH: digest[:16]}
+        annotations = {**metadata["annotations"], SOURCE_HASH: digest[:16], CREATED_BY: HUB}
         if existing is not None and not await self._may_change(existing, owner["uid"]):
             return  # it is reconciled again once that workload is gone
         if existing is not None and existing.metadata.annotations.get(SOURCE_HASH) == digest[:16]:

@@ -11,7 +11,13 @@ from fairway.api import crds
 from fairway.api.meta import JsonObject
 from fairway.deploy import hub_objects, monitoring, rights
 from fairway.deploy.settings import SYSTEM, Settings
-from fairway.store.kubernetes import checked_writes, creators, deprecated, held_back
+from fairway.store.kubernetes import (
+    checked_writes,
+    creators,
+    deprecated,
+    held_back,
+    submitters,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,8 @@ def parts(settings: Settings) -> list[Part]:
         *(Part(object=entry) for entry in rights.roles_of_people()),
         Part(object=creators.policy(hub), only_with="admission_policy"),
         Part(object=creators.binding(), only_with="admission_policy"),
+        Part(object=submitters.policy(hub), only_with="admission_policy"),
+        Part(object=submitters.binding(), only_with="admission_policy"),
         *(
             Part(object=entry, only_with="admission_policy" if held_back.is_mutating(entry) else "")
             for pair in held_back.pairs(hub)

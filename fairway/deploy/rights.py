@@ -28,7 +28,7 @@ from fairway.kinds.registry import built_in
 from fairway.server.access.bootstrap_roles import BASIC_USER, FLEET_VIEWER, bootstrap_objects
 from fairway.server.access.identity import AUTHENTICATED
 from fairway.store.keys import ADMISSION, HTTP_ROUTES, WEBHOOKS, resource_of
-from fairway.store.kubernetes import checked_writes, creators, held_back
+from fairway.store.kubernetes import checked_writes, creators, held_back, submitters
 
 HUB = "fairway-hub"
 SECRETS = "fairway-hub-secrets"
@@ -76,7 +76,7 @@ def _beside() -> list[JsonObject]:
         for sort in ("mutating", "validating")
         for ending in ("ies", "ybindings")
     ]
-    policy_names = [creators.NAME, held_back.NAME, held_back.STATUS_NAME]
+    policy_names = [creators.NAME, submitters.NAME, held_back.NAME, held_back.STATUS_NAME]
     return [
         rule("", ["namespaces"], (*_READ, "create")),  # each cluster has one for its works
         rule("", ["events"], (*_READ, "create", "patch")),

@@ -42,7 +42,9 @@ from fairway.store.kubernetes.creators import note_creators
 from fairway.store.kubernetes.definitions import await_definitions, define
 from fairway.store.kubernetes.deprecated import warn_of_deprecated
 from fairway.store.kubernetes.held_back import hold_back
+from fairway.store.kubernetes.stamps import Stamps
 from fairway.store.kubernetes.store import KubernetesStore
+from fairway.store.kubernetes.submitters import note_submitters
 from fairway.store.mirrors import Mirror, Name
 
 _log = logging.getLogger(__name__)
@@ -157,7 +159,10 @@ async def prepare_kubernetes(store: KubernetesStore, clock: Clock) -> None:
         await _find(store, definitions, clock)
     await warn_of_deprecated(store, definitions)
     await hold_back(store)
-    await note_creators(store, clock=clock)
+    store.stamps = Stamps(
+        natives_since=await note_submitters(store),
+        workloads_since=await note_creators(store, clock=clock),
+    )
     body: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     try:
         await store.create(NAMESPACES, body, write=BY_HUB)

@@ -14,7 +14,7 @@ from fairway.api.errors import FieldError, Invalid, invalid, not_supported
 from fairway.api.meta import API_VERSION, JsonObject
 from fairway.api.names import FINALIZER, FINISHED
 from fairway.api.podset import PodSet
-from fairway.api.submission import SUBMITTED_BY
+from fairway.api.submission import CREATED_BY, SUBMITTED_BY
 from fairway.api.workload import Workload
 from fairway.kinds.decision import WORK
 from fairway.kinds.interface import Kind
@@ -55,6 +55,8 @@ _REMEMBERED = (
     "batch.kubernetes.io/job-tracking",
     FINISHED,
 )
+# Annotations that the store writes; they say nothing of the workload that the hub creates.
+_NOTES = (CREATED_BY, SUBMITTED_BY)
 _LABELLED = ("labels", "matchLabels")  # label maps, wherever a kind has them
 _JOB_LABELS = (
     "controller-uid",
@@ -85,7 +87,7 @@ def as_workload(manifest: JsonObject, kinds: KnownKinds) -> JsonObject | None:
             "name": text(metadata, "name"),
             "namespace": text(metadata, "namespace", default="default"),
             "labels": texts(metadata, "labels"),
-            "annotations": _without_keys(texts(metadata, "annotations"), _REMEMBERED),
+            "annotations": _without_keys(texts(metadata, "annotations"), (*_REMEMBERED, *_NOTES)),
             "finalizers": [FINALIZER],
             **{key: metadata[key] for key in ("creationTimestamp",) if key in metadata},
         },

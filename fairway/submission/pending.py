@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairway.api.submission import CREATED_BY
+from fairway.api.submission import user_of
 from fairway.store.interface import Stored
 from fairway.store.mirrors import Name
 
@@ -58,7 +58,7 @@ class Pending:
         workload = _read(stored.raw)
         if workload.status.phase in _PENDING:
             queue = workload.spec.queue or workload.status.queue or f"/{name[0]}"
-            place = (queue, workload.metadata.annotations.get(CREATED_BY, ""))
+            place = (queue, user_of(workload.metadata.annotations))
             self._places[name] = place
             self._counts[place] += 1
 
@@ -71,6 +71,6 @@ class Pending:
         wanted = set(queues)
         return sum(
             count
-            for (queue, creator), count in self._counts.items()
-            if queue in wanted and user in (None, creator)
+            for (queue, submitter), count in self._counts.items()
+            if queue in wanted and user in (None, submitter)
         )

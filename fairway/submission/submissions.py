@@ -91,7 +91,10 @@ class Submissions:
                 priority=self._priority(queue),
             )
             self._policies.check(written, write)
-        if not queue or not is_submitted:
+        if not is_submitted:
+            return
+        if not queue:
+            keep_note(after, None)  # it is not submitted any more
             return
         submission = Submission(
             namespace=namespace, labels=labels, user=write.user, groups=write.groups
@@ -166,9 +169,9 @@ class Submissions:
 
 
 def _name(body: JsonObject, *, is_workload: bool) -> tuple[str, str]:
-    """The field where an object names its queue, and the queue."""
+    """The field where an object names its queue, and the queue; empty if it is no workload."""
     if not is_workload:
-        return queue_said(body)
+        return queue_said(body) if _is_native(body) else ("", "")
     spec = body.get("spec")
     queue = spec.get("queue") if isinstance(spec, dict) else ""
     return ("spec.queue", str(queue)) if queue else ("", "")

@@ -12,7 +12,13 @@ from fairway.api.names import OVER
 from fairway.api.podset import PodSet
 from fairway.api.queue import Queue
 from fairway.api.reasons import Code
-from fairway.api.submission import CREATED_BY, SUBMITTED_BY, Submission, refusing_queue
+from fairway.api.submission import (
+    CREATED_BY,
+    SUBMITTED_BY,
+    Submission,
+    refusing_queue,
+    user_of,
+)
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.core import model
 from fairway.core.seats import are_alike
@@ -108,7 +114,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         concurrency=(tasks.concurrency or 0) if tasks else 0,
         kinds=_kinds(workload),
         pinned_to=pinned_to(workload, defaults.volumes.get(namespace, {}), defaults.kinds),
-        user=workload.metadata.annotations.get(CREATED_BY, ""),
+        user=user_of(workload.metadata.annotations),
         refused_by=_refused_by(workload, queue, defaults),
         is_on_trial=_is_on_trial(workload, queue, defaults),
         fleet_policies=tuple(item.policy for item in governing),

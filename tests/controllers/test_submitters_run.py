@@ -71,6 +71,8 @@ async def test_who_named_the_queue_of_a_native_object_counts_for_its_workload(
 ) -> None:
     native = yaml.safe_load(job("train"))["spec"]["template"]["manifests"][0]
     native["metadata"] |= {"namespace": "default", "labels": {"fairway.dev/queue": "research"}}
+    forged = {"fairway.dev/submitted-by": "grace", "fairway.dev/created-by": "grace"}
+    native["metadata"]["annotations"] = forged
     await restrict(fleet, {"users": ["grace"]})
     with pytest.raises(Forbidden, match=r"metadata.labels\[fairway.dev/queue\]: queue research"):
         await fleet.apply(yaml.safe_dump(native))
@@ -79,4 +81,5 @@ async def test_who_named_the_queue_of_a_native_object_counts_for_its_workload(
     await fleet.clock.advance(1)
     found = await fleet.until("job-train", "Running")
     assert found.metadata.annotations["fairway.dev/submitted-by"] == "ada"
+    assert found.metadata.annotations["fairway.dev/created-by"] == "system:fairway"
     assert "fairway.dev/submitted-by" not in str(found.spec.template)

@@ -144,6 +144,15 @@ def test_what_a_workload_says_is_said_by_labels_and_annotations() -> None:
     assert (found.run_seconds.estimate, found.run_seconds.limit) == (3600, 3600)
 
 
+def test_what_an_object_says_of_its_users_is_not_said_of_its_workload() -> None:
+    notes = {"fairway.dev/submitted-by": "alice", "fairway.dev/created-by": "alice"}
+    body = as_workload(native(annotations={**notes, "example.com/other": "stays"}), built_in())
+    assert body is not None
+    annotations = body["metadata"]["annotations"]
+    assert annotations["example.com/other"] == "stays"
+    assert not set(annotations) & set(notes)
+
+
 def test_the_priority_class_of_the_pods_counts_where_none_is_named() -> None:
     manifest = native("jobset-pytorch")
     workers = manifest["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]

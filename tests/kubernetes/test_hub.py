@@ -24,6 +24,7 @@ from fairway.hub.on_kubernetes import prepare_kubernetes
 from fairway.kubeapi import KubeApi, load_access
 from fairway.store.interface import Patch, WatchFrom, Write
 from fairway.store.keys import CLUSTERS, DEFINITIONS, EVENTS, FLEET_POLICIES
+from fairway.store.kubernetes.stamps import Stamps
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.endtoend.hubs import HubProcess
 from tests.kubernetes import binaries, control_plane
@@ -78,6 +79,10 @@ kind: FleetPolicy
 metadata: {name: ours}
 spec: %s
 """
+
+LONG_AGO = "2000-01-01T00:00:00Z"
+# Shows annotations as the server has them, whenever it began to write them.
+AS_THEY_ARE = Stamps(workloads_since=LONG_AGO, natives_since=LONG_AGO)
 
 
 @pytest.fixture
@@ -369,6 +374,7 @@ async def test_the_server_notes_who_creates_a_workload_and_lets_nobody_say_other
     async with clean_store(real) as store:
         await prepare_kubernetes(store, SystemClock())
         ada = KubernetesStore(store.api.acting_as("ada", ("system:masters",)))
+        store.stamps = ada.stamps = AS_THEY_ARE
 
         async def creator() -> str:
             made = await ada.create(
@@ -392,6 +398,7 @@ async def test_the_server_notes_who_creates_a_workload_and_lets_nobody_say_other
             assert changed.object()["metadata"]["annotations"][CREATED_BY] == "ada"
         # Whoever names another queue submits it anew; nobody else says who did.
         ben = KubernetesStore(store.api.acting_as("ben", ("lab", "system:masters")))
+        ben.stamps = AS_THEY_ARE
         assert made["metadata"]["annotations"][SUBMITTED_BY].startswith("ada\n")
         for who, patch, submitter in (
             (ben, {"metadata": {"annotations": {SUBMITTED_BY: "eve"}}}, "ada\n"),

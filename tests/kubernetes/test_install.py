@@ -32,6 +32,7 @@ from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.control_plane import ControlPlane, kubeconfig_text
 from tests.kubernetes.demand import demand
 from tests.kubernetes.test_hub import (
+    AS_THEY_ARE,
     FLEET,
     JOB,
     PATIENCE_SECONDS,
@@ -145,6 +146,7 @@ async def test_the_rights_of_its_account_suffice(installed: Installed, tmp_path:
         async with store_of(installed.plane) as store:
             done = await until_all(store, jobs, has_succeeded, "have succeeded")
             assert len(done) == jobs
+            store.stamps = AS_THEY_ARE
             for stored in (await store.list(WORKLOADS)).items:
                 assert stored.object()["metadata"]["annotations"][CREATED_BY] == "admin"
         standing = await hub.client.ask("fleets", "fleet", "standing")
@@ -157,9 +159,9 @@ async def test_the_rights_of_its_account_suffice(installed: Installed, tmp_path:
             for token in ("token-of-prometheus", "token-of-eve", "of-nobody")
         ]
         assert codes == [200, 403, 401]
-        # Its kinds are what they must be; it tries to make its five policies so, and goes on with
+        # Its kinds are what they must be; it tries to make its six policies so, and goes on with
         # what is there.
-        assert denied(installed) - before == 2 * 5
+        assert denied(installed) - before == 2 * 6
         await is_told_of_a_secret_that_may_not_be_read(installed)
     finally:
         await hub.end()
@@ -231,6 +233,10 @@ def answered(url: str, token: str) -> int:
         pytest.param("patch crd/workloads.fairway.dev", id="change its kinds"),
         pytest.param(
             "patch mutatingadmissionpolicies/created-by.fairway.dev", id="change its policy"
+        ),
+        pytest.param(
+            "patch mutatingadmissionpolicies/submitted-by.fairway.dev",
+            id="say who submits native objects",
         ),
         pytest.param(
             "patch validatingadmissionpolicies/held-back.fairway.dev", id="let Jobs run beside it"

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hub_calls import MERGE, Caller
+from hub_calls import MERGE, Caller, Json
 
 from tests.server.test_http_submitters import ROOT, make_queue, workload
+
+POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
+
+
+def native(name: str, queue: str) -> Json:
+    labels = {"fairway.dev/queue": queue}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"template": {"spec": POD}}}
 
 
 @pytest.fixture
@@ -54,3 +61,29 @@ async def test_each_user_has_a_limit_of_its_own(call: Caller, path: str) -> None
     assert (await call("POST", path, workload("first", queue))).status == 201
     refused = await call("POST", path, workload("second", queue))
     assert "maximum of 1 pending workloads of admin" in refused.json["message"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        pytest.param(
+            {"waitingWorkloadsMax": 1}, "maximum of 1 pending workloads;", id="of the queue"
+        ),
+        pytest.param(
+            {"userLimits": [{"name": "each", "waitingWorkloads": 1}]},
+            "maximum of 1 pending workloads of admin;",
+            id="of each user",
+        ),
+    ],
+)
+async def test_a_full_queue_refuses_native_objects_too(
+    call: Caller, namespace: str, path: str, limit: Json, message: str
+) -> None:
+    queue, jobs = await make_queue(call, **limit), f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    assert (await call("POST", path, workload("first", queue))).status == 201
+    refused = await call("POST", jobs, native("second", queue))
+    assert refused.status == 403
+    assert message in refused.json["message"]
+    (cause,) = refused.json["details"]["causes"]
+    assert cause["reason"] == "QueueFull"
+    assert cause["field"] == "metadata.labels[fairway.dev/queue]"

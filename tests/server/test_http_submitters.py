@@ -145,3 +145,90 @@ async def test_a_native_object_is_refused_by_its_label_and_by_the_default_of_its
     assert (await call("PATCH", space, default, headers=MERGE)).status == 200
     other = {**job, "metadata": {"name": "other"}}
     assert (await call("POST", jobs, other)).status == 403
+
+
+POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
+FORGED = {NOTE: "grace", "fairway.dev/created-by": "grace"}
+
+
+def native(name: str, queue: str = "", **more: object) -> Json:
+    labels = {"fairway.dev/queue": queue} if queue else {}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels, "annotations": FORGED, **more},
+        "spec": {"template": {"spec": POD}},
+    }
+
+
+async def owner(call: Caller, namespace: str) -> Json:
+    """A controller that is there, so that its objects stay."""
+    uid = (await call("GET", f"/api/v1/namespaces/{namespace}")).json["metadata"]["uid"]
+    named = {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": uid}
+    return {**named, "controller": True}
+
+
+@pytest.mark.parametrize("way", ["create", "apply"])
+@pytest.mark.parametrize("kind", ["workloads", "jobs"])
+async def test_nobody_writes_who_submitted_an_object_by_any_kind_of_write(
+    call: Caller, namespace: str, path: str, kind: str, way: str
+) -> None:
+    name, queue = fresh("train"), await make_queue(call)
+    place = path if kind == "workloads" else f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    body = workload(name, queue, **FORGED) if kind == "workloads" else native(name, queue)
+    if way == "create":
+        made = await call("POST", place, body)
+    else:
+        made = await call("PATCH", f"{place}/{name}", body, headers=APPLY, fieldManager="me")
+    assert made.status == 201, made.body
+    note = made.json["metadata"]["annotations"][NOTE]
+    assert note.startswith("admin\n")
+    forged = {"metadata": {"annotations": FORGED}}
+    key = NOTE.replace("/", "~1")
+    operation = {"op": "replace", "path": f"/metadata/annotations/{key}", "value": "grace"}
+    changed = [
+        await call("PATCH", f"{place}/{name}", forged, headers=MERGE),
+        await call("PATCH", f"{place}/{name}", [operation], headers=JSON_PATCH),
+        await call(
+            "PATCH", f"{place}/{name}", body, headers=APPLY, fieldManager="other", force="true"
+        ),
+        await call("PATCH", f"{place}/{name}/status", forged, headers=MERGE),
+    ]
+    latest = (await call("GET", f"{place}/{name}")).json
+    latest["metadata"]["annotations"] = FORGED
+    changed.append(await call("PUT", f"{place}/{name}", latest))
+    assert [answer.status for answer in changed] == [200] * 5
+    kept = (await call("GET", f"{place}/{name}")).json["metadata"]["annotations"]
+    assert (kept[NOTE], kept["fairway.dev/created-by"]) == (note, "admin")
+
+
+async def test_a_job_without_a_queue_says_nothing_of_a_submitter(
+    call: Caller, namespace: str
+) -> None:
+    name, queue = fresh("train"), await make_queue(call)
+    jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    owners = [await owner(call, namespace)]
+    for body in (native(fresh("plain")), native(fresh("owned"), queue, ownerReferences=owners)):
+        made = await call("POST", jobs, body)
+        assert made.status == 201, made.body
+        assert NOTE not in made.json["metadata"]["annotations"]
+    made = await call("POST", jobs, native(name, queue))
+    assert NOTE in made.json["metadata"]["annotations"]
+    label = {"metadata": {"labels": {"fairway.dev/queue": None}}}
+    left = await call("PATCH", f"{jobs}/{name}", label, headers=MERGE)
+    assert NOTE not in left.json["metadata"]["annotations"]
+
+
+async def test_a_job_is_not_brought_to_a_closed_queue_by_way_of_an_owner(
+    call: Caller, namespace: str
+) -> None:
+    name, free = fresh("train"), await make_queue(call)
+    closed = await make_queue(call, submitters={"users": ["grace"]})
+    jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    assert (await call("POST", jobs, native(name, free))).status == 201
+    owners = [await owner(call, namespace)]
+    owned = {"labels": {"fairway.dev/queue": closed}, "ownerReferences": owners}
+    assert (await call("PATCH", f"{jobs}/{name}", {"metadata": owned}, headers=MERGE)).status == 200
+    freed = {"metadata": {"ownerReferences": None}}
+    refused = await call("PATCH", f"{jobs}/{name}", freed, headers=MERGE)
+    assert (refused.status, refused.json["reason"]) == (403, "Forbidden")

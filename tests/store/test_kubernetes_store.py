@@ -14,12 +14,21 @@ from fairway.kubeapi import KubeApi, Unreachable
 from fairway.store.interface import Patch, ResourceKey, Stored, WatchFrom, Write
 from fairway.store.kubernetes.joined_writes import Joining, is_joinable, joined_patch
 from fairway.store.kubernetes.recent import Recent
+from fairway.store.kubernetes.stamps import Stamps, in_force_since
 from fairway.store.kubernetes.store import KubernetesStore
 from fairway.store.kubernetes.trim import small
 from tests.client.scripted_server import says, serving, streams
 
 PODS = ResourceKey("", "v1", "pods")
 WRITE = Write(manager="tests")
+WORKLOADS = ResourceKey("fairway.dev", "v1alpha1", "workloads")
+JOBS = ResourceKey("batch", "v1", "jobs")
+WIDGETS = ResourceKey("example.com", "v1", "widgets")
+NOTES = {"fairway.dev/submitted-by": "alice", "fairway.dev/created-by": "alice"}
+CREATOR = {"fairway.dev/created-by": "alice"}
+SINCE = Stamps(workloads_since="2026-11-01T00:00:05Z", natives_since="2026-11-02T00:00:05Z")
+BEFORE, BETWEEN, AFTER = "2026-11-01T00:00:05Z", "2026-11-02T00:00:05Z", "2026-11-02T00:00:06Z"
+OWNED = {"ownerReferences": [{"uid": "b", "controller": True}]}
 
 
 def pod(version: str = "7", **more: Any) -> dict[str, Any]:
@@ -207,4 +216,82 @@ async def test_a_watch_that_ends_before_it_told_anything_is_a_fault() -> None:
         watch = await store.watch(PODS, start=WatchFrom(version="1", bookmarks=True))
         assert [event.version for event in await watch.batch()] == ["2"]
         assert await watch.batch() == []
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    ("stamps", "kind", "metadata", "kept"),
+    [
+        pytest.param(SINCE, WORKLOADS, {"creationTimestamp": BETWEEN}, NOTES, id="a workload"),
+        pytest.param(SINCE, WORKLOADS, {"creationTimestamp": BEFORE}, {}, id="from before"),
+        pytest.param(
+            SINCE,
+            WORKLOADS,
+            {"creationTimestamp": BETWEEN, **OWNED},
+            {},
+            id="a workload of a native object from before native objects were stamped",
+        ),
+        pytest.param(
+            SINCE,
+            WORKLOADS,
+            {"creationTimestamp": AFTER, **OWNED},
+            NOTES,
+            id="a workload of a native object",
+        ),
+        pytest.param(SINCE, JOBS, {"creationTimestamp": AFTER}, NOTES, id="a native object"),
+        pytest.param(
+            SINCE, JOBS, {"creationTimestamp": BETWEEN}, CREATOR, id="a native object from before"
+        ),
+        pytest.param(
+            SINCE, WIDGETS, {"creationTimestamp": AFTER}, CREATOR, id="a kind without a policy"
+        ),
+        pytest.param(
+            Stamps(), WORKLOADS, {"creationTimestamp": AFTER}, {}, id="a server without policies"
+        ),
+        pytest.param(
+            Stamps(), JOBS, {"creationTimestamp": AFTER}, CREATOR, id="a Job there as well"
+        ),
+        pytest.param(SINCE, WORKLOADS, {}, {}, id="without a time"),
+        pytest.param(
+            Stamps(workloads_since=BEFORE),
+            WORKLOADS,
+            {"creationTimestamp": AFTER, **OWNED},
+            {},
+            id="a workload of a native object where native objects are not stamped",
+        ),
+        pytest.param(
+            Stamps(natives_since=BEFORE),
+            WORKLOADS,
+            {"creationTimestamp": AFTER, **OWNED},
+            {},
+            id="and where workloads are not",
+        ),
+    ],
+)
+def test_only_notes_that_the_server_wrote_are_read(
+    stamps: Stamps, kind: ResourceKey, metadata: dict[str, Any], kept: dict[str, str]
+) -> None:
+    others = {"example.com/other": "stays"}
+    body = pod(spec={"text": '"fairway.dev/submitted-by":'})
+    body["metadata"] |= metadata
+    raw = msgspec.json.encode(
+        {**body, "metadata": {**body["metadata"], "annotations": {**others, **NOTES}}}
+    )
+    found = stamps.read(kind, raw).object()
+    assert found["metadata"].pop("annotations") == {**others, **kept}
+    assert found == body
+
+
+def test_a_policy_counts_some_seconds_after_it_and_its_binding_were_created() -> None:
+    objects = [{"metadata": {"creationTimestamp": time}} for time in (BETWEEN, BEFORE)]
+    assert in_force_since(*objects) == "2026-11-02T00:00:10Z"
+
+
+async def test_a_server_without_policies_records_no_submitter() -> None:
+    body = pod()
+    body["metadata"]["annotations"] = NOTES
+    async with serving(says(body)) as script:
+        store = KubernetesStore(KubeApi(script.access, VirtualClock()))
+        found = (await store.get(JOBS, "a", "default")).object()
+        assert found["metadata"]["annotations"] == CREATOR
         await store.close()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairway.api.submission import user_of
 from fairway.core.cycle import plan
 from fairway.view.objects import Objects
 from fairway.view.view import View
@@ -113,3 +114,20 @@ def test_a_view_follows_submitters_and_labels_of_namespaces() -> None:
     assert plan(view.snapshot(NOW))[0].steps
     view.remove(namespace(gpu="yes"))
     assert not plan(view.snapshot(NOW))[0].steps
+
+
+@pytest.mark.parametrize(
+    ("notes", "user"),
+    [
+        pytest.param({"submitted-by": "ann\nlab", "created-by": "bob"}, "ann", id="its submitter"),
+        pytest.param({"created-by": "bob"}, "bob", id="its creator if none is noted"),
+        pytest.param({"submitted-by": "", "created-by": "bob"}, "bob", id="an empty note is none"),
+        pytest.param(
+            {"submitted-by": "ann", "created-by": "system:fairway"}, "ann", id="of a native object"
+        ),
+        pytest.param({"created-by": "system:fairway"}, "", id="the hub is no user"),
+        pytest.param({}, "", id="of nobody"),
+    ],
+)
+def test_the_user_of_a_workload_is_its_submitter(notes: dict[str, str], user: str) -> None:
+    assert user_of({f"fairway.dev/{name}": value for name, value in notes.items()}) == user

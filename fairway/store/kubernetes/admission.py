@@ -23,13 +23,18 @@ def policies_of(kind: str) -> ResourceKey:
     return ResourceKey(ADMISSION, "v1", f"{kind[:-1].lower()}{ending}")
 
 
-async def put(store: KubernetesStore, body: JsonObject) -> None:
-    """Applies a policy or binding; a hub without that right requires that it exists."""
+async def put(store: KubernetesStore, body: JsonObject) -> JsonObject:
+    """Applies a policy or binding; a hub without that right requires that it exists.
+
+    Returns it as it is on the server.
+    """
     resource, name = policies_of(body["kind"]), body["metadata"]["name"]
+    patch = Patch(type="apply", body=body, force=True)
     try:
-        await store.patch(resource, name, Patch(type="apply", body=body, force=True), write=BY_HUB)
+        stored, _ = await store.patch(resource, name, patch, write=BY_HUB)
     except Forbidden:
-        await store.get(resource, name)
+        stored = await store.get(resource, name)
+    return stored.object()
 
 
 async def own_name(store: KubernetesStore) -> str:

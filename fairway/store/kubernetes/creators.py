@@ -1,12 +1,13 @@
 """Who created and who submitted a workload, recorded by the server; and the hub's finalizer.
 
-Limits for each user count by the annotation `fairway.dev/created-by`, and queues accept workloads
-by `fairway.dev/submitted-by`: the user and groups that named the queue. The embedded store sets
-both, and no client can. On Kubernetes people use the server directly, so a mutating admission
-policy of the server does the same: it records who writes, and restores the annotations on every
-change. Only the hub may say for whom it creates. A workload that has the hub's finalizer from the
-start does not need it added before a claim, which saves a write and a cycle. Servers before
-Kubernetes 1.36 have no such policies.
+Queues accept workloads, and limits for each user count them, by the annotation
+`fairway.dev/submitted-by`: the user and groups that named the queue; `fairway.dev/created-by` is
+the creator. The embedded store sets both, and no client can. On Kubernetes people use the server
+directly, so a mutating admission policy of the server does the same: it records who writes, and
+restores the annotations on every change. Only the hub may say for whom it creates an object or
+names another queue. `submitters` does the same for native objects. A workload that has the hub's
+finalizer from the start does not need it added before a claim, which saves a write and a cycle.
+Servers before Kubernetes 1.36 have no such policies.
 
 A policy that an administrator applied is tested by the same dry run as the hub's own.
 """
@@ -28,6 +29,7 @@ from fairway.store.interface import BY_HUB, Write
 from fairway.store.keys import WORKLOADS
 from fairway.store.kubernetes.admission import API_VERSION as ADMISSION_VERSION
 from fairway.store.kubernetes.admission import own_name, put
+from fairway.store.kubernetes.stamps import in_force_since
 from fairway.store.kubernetes.store import KubernetesStore
 
 _log = logging.getLogger(__name__)
@@ -38,23 +40,22 @@ _LOOK_SECONDS = 0.2
 _PATIENCE_SECONDS = 60.0
 
 
-async def note_creators(store: KubernetesStore, *, clock: Clock) -> bool:
-    """Makes the server record who creates workloads; returns whether it does."""
+async def note_creators(store: KubernetesStore, *, clock: Clock) -> str:
+    """Makes the server record who creates workloads; returns since when, empty if it does not."""
     try:
         await store.api.discovery.of(
             {"apiVersion": ADMISSION_VERSION, "kind": "MutatingAdmissionPolicy"}
         )
-        for body in (policy(await own_name(store)), binding()):
-            await put(store, body)
+        made = [await put(store, body) for body in (policy(await own_name(store)), binding())]
         await _settle(store, clock)
     except UnknownKind:
         why = "it has no mutating admission policies"
     except ApiError as fault:
         why = str(fault)
     else:
-        return True
+        return in_force_since(*made)
     _log.warning("the server does not note who creates workloads, so limits by user fail: %s", why)
-    return False
+    return ""
 
 
 async def _settle(store: KubernetesStore, clock: Clock) -> None:
@@ -123,38 +124,44 @@ def policy(hub: str) -> JsonObject:
 
 
 def _variables(hub: str) -> dict[str, str]:
-    """The annotations: what the hub says when it creates; for other users, their identity.
+    """The annotations: what the hub says for others; for other users, their identity.
 
     A user who names another queue becomes the submitter.
     """
-    user, lines = "request.userInfo.username", "!%s.contains('\\n')"
-    groups = f"request.userInfo.groups.filter(g, {lines % 'g'})"
-    names = f"([{lines % user} ? {user} : ''] + {groups}).join('\\n')"
     queue = "(has(%s.spec) && has(%s.spec.queue) ? %s.spec.queue : '')"
-    is_new = "request.operation == 'CREATE'"
     is_moved = f"{queue % (('object',) * 3)} != {queue % (('oldObject',) * 3)}"
-    by_hub = f"{user} == {hub}"
-    said, kept = _note_in("object"), _note_in("oldObject")
-    creator = f"{by_hub} && {said[CREATED_BY][0]} ? {said[CREATED_BY][1]} : {user}"
-    submitter = f"{by_hub} ? {_or_none(*said[SUBMITTED_BY])} : {names}"
-    resubmitter = f"!({by_hub}) && {is_moved} ? {names} : {_or_none(*kept[SUBMITTED_BY])}"
+    said, creator = note_in("object"), note_in("object", CREATED_BY)
+    resubmitter = f"{is_moved} ? ({USER} == {hub} ? {said} : {NAMES}) : {note_in('oldObject')}"
     return {
-        "creator": f"{is_new} ? ({creator}) : {_or_none(*kept[CREATED_BY])}",
-        "submitter": f"{is_new} ? ({submitter}) : ({resubmitter})",
+        "creator": f"{IS_NEW} ? ({is_for_others(hub)} ? {creator} : {USER})"
+        f" : {note_in('oldObject', CREATED_BY)}",
+        "submitter": f"{IS_NEW} ? ({is_for_others(hub)} ? {said} : {NAMES}) : ({resubmitter})",
     }
 
 
-def _note_in(variable: str) -> dict[str, tuple[str, str]]:
-    """For each annotation: whether an object has it, and its value."""
-    result = f"{variable}.metadata.annotations"
-    return {
-        key: (f"has({result}) && '{key}' in {result}", f"{result}['{key}']")
-        for key in (CREATED_BY, SUBMITTED_BY)
-    }
+# Expressions over a request, for this policy and that of native objects.
+
+USER = "request.userInfo.username"
+IS_NEW = "request.operation == 'CREATE'"
+_ONE_LINE = "!%s.contains('\\n')"
+_GROUPS = f"request.userInfo.groups.filter(g, {_ONE_LINE % 'g'})"
+# As `fairway.api.submission.note_of` writes it.
+NAMES = f"([{_ONE_LINE % USER} ? {USER} : ''] + {_GROUPS}).join('\\n')"
 
 
-def _or_none(condition: str, value: str) -> str:
-    return f"({condition} ? {value} : '')"
+def is_for_others(hub: str) -> str:
+    """Whether the hub creates an object for a user, whom it always names as the creator."""
+    return f"({USER} == {hub} && {_has_note('object', CREATED_BY)})"
+
+
+def note_in(variable: str, key: str = SUBMITTED_BY) -> str:
+    """The value of an annotation of an object; empty if it has none."""
+    return f"({_has_note(variable, key)} ? {variable}.metadata.annotations['{key}'] : '')"
+
+
+def _has_note(variable: str, key: str) -> str:
+    annotations = f"{variable}.metadata.annotations"
+    return f"has({annotations}) && '{key}' in {annotations}"
 
 
 def binding() -> JsonObject:

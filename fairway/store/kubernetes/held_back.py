@@ -133,6 +133,11 @@ def _is_of(group: Group) -> str:
     return "(" + " || ".join(pairs) + ")"
 
 
+def submitted_queue(name: str) -> str:
+    """The queue to which an object is submitted; empty if it is not."""
+    return f"({is_submitted(name)} ? {_queue(name)} : '')"
+
+
 def _by_group(group: Group) -> dict[str, list[str]]:
     result: dict[str, list[str]] = {}
     for api_version, name in group.kinds:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import msgspec
 
-from fairway.store.interface import Stored
-
 _MARK = b'"managedFields":'
 
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -29,7 +27,3 @@ def small(raw: bytes) -> bytes:
     if fields.pop("managedFields", None) is None:
         return raw  # the mark is in some other field
     return _encode({**body, "metadata": fields})
-
-
-def read_stored(raw: bytes) -> Stored:
-    return Stored(small(raw))
