@@ -18,6 +18,7 @@ from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle import (
     attempt_ends,
+    copies,
     counts,
     leaving_replicas,
     policy_conditions,
@@ -75,7 +76,7 @@ def _finish(case: LifecycleCase, change: Change) -> Change:
 
 
 def _waiting(case: LifecycleCase) -> Change:
-    status, spec = case.workload.status, case.workload.spec
+    status, spec = copies.with_memory(case, case.workload.status), case.workload.spec
     claim = brought_back(case)
     if claim is not None:
         # The hub had forgotten what runs; requests of users are handled next.
@@ -184,7 +185,7 @@ def _claim(case: LifecycleCase) -> Change:
         return Change(status=later)
     status = case.workload.status
     status = replace(status, releasing=_still_there(case, status))
-    status = leaving_replicas.let_go(case, status)
+    status = leaving_replicas.let_go(case, copies.with_memory(case, status))
     status = _no_longer_avoiding(case, _with_wishes(case, status))
     status = policy_conditions.with_conditions(case, status)
     sweep = swept(case, case.workload.spec.tasks) if case.workload.spec.tasks else None
@@ -199,7 +200,7 @@ def _claim(case: LifecycleCase) -> Change:
         status = _with_tasks(case, status, sweep)
         if status.claim is None:
             return Change(status=status)
-    return _place(case, status)
+    return _place(case, copies.without_finished(case, status))
 
 
 def _outcome(
@@ -218,6 +219,8 @@ def _outcome(
             end = End(reason=Code.TASKS_FAILED.value, blame="Program", is_retried=False)
             return end_attempt(case, with_tasks, end)
         return attempt_ends.succeed(case, with_tasks) if sweep.is_over else None
+    if case.is_copied:
+        return copies.outcome(case, status)
     seen = [case.observation_of(placement) for placement in status.claim.placements]
     if seen and all(
         observation is not None and observation.phase == "Succeeded" for observation in seen
@@ -301,10 +304,13 @@ def _troubled(
     moves = sum(trouble.is_move for trouble in (*troubles, *stuck))
     if troubles:
         end = attempt_ends.end_of(troubles)
-        if is_whole or attempt_ends.is_final(case, status, end):
+        if attempt_ends.is_final(case, status, end):
+            status = end_attempt(case, status, copies.named(case, end, troubles))
+        elif is_whole:
             status = end_attempt(case, status, end)
         else:
             status = attempt_ends.shrunk(case, status, troubles)
+            status = copies.with_missing(case, status, len(troubles))
         status = refusals.noted(case, status, troubles)
     if status.claim is not None:
         after = sum(placement.replicas or 0 for placement in status.claim.placements)
