@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,10 @@ from fairway.api.workload import Workload
 from fairway.clock import VirtualClock
 from fairway.kinds.registry import built_in
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Write
+from fairway.store.interface import ResourceKey, Write
 from fairway.store.keys import CLUSTERS
 from tests.controllers.fleets import Fleet, running
+from tests.controllers.test_native_status_run import conditions
 from tests.controllers.test_running import FLEET, job
 
 EVERYWHERE = """
@@ -49,6 +51,7 @@ spec:
 """
 
 
+JOBS = ResourceKey("batch", "v1", "jobs")
 USER = Write(user="ada", manager="test")
 EITHER = """
 apiVersion: fairway.dev/v1alpha1
@@ -61,6 +64,23 @@ spec:
     - {name: second, selector: {names: [shanghai, suzhou]}, copies: 1}
 """
 THIRD = SECOND.replace("shanghai", "suzhou")
+NATIVE = """
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: scan
+  namespace: default
+  labels: {fairway.dev/queue: research, fairway.dev/policy: everywhere}
+  annotations: {fairway.dev/run-seconds: "20", fairway.dev/mode: Divided}
+spec:
+  completions: 2
+  parallelism: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - {name: main, image: scan, resources: {limits: {nvidia.com/gpu: 1}}}
+"""
 
 
 @pytest.fixture
@@ -216,3 +236,41 @@ async def test_a_hub_that_restarts_remembers_the_copies_that_are_over(
         assert clusters_of(again) == ["hangzhou"]
         ended = await fleet.until("scan", "Succeeded", 60)
         assert over(ended) == ("hangzhou", "shanghai")
+
+
+async def test_a_native_job_is_complete_when_all_its_copies_are(fleet: Fleet) -> None:
+    await fleet.apply(job("full", gpus=8, pods=2, seconds=100))
+    await fleet.until("full", "Running", 30)
+    await fleet.apply(NATIVE)
+    await fleet.clock.advance(1)
+    await fleet.until("job-scan", lambda item: over(item) == ("shanghai",), 60)
+    await fleet.clock.advance(2)
+    waits = await native(fleet)
+    assert conditions(waits)["Suspended"][0] == "True"
+    assert waits["status"]["succeeded"] == 2
+    again = await fleet.until("job-scan", "Running", 300)
+    assert clusters_of(again) == ["hangzhou"]
+    while (await fleet.phase("job-scan")) != "Succeeded":
+        assert "Complete" not in conditions(await native(fleet))
+        await fleet.clock.advance(1)
+    await fleet.clock.advance(2)
+    ended = await native(fleet)
+    assert conditions(ended)["Complete"] == ("True", "CompletionsReached")
+    assert (ended["status"]["succeeded"], ended["status"].get("failed", 0)) == (4, 0)
+
+
+async def test_a_native_job_has_failed_with_one_of_its_copies(fleet: Fleet) -> None:
+    await fleet.apply(NATIVE.replace("completions: 2", "backoffLimit: 0\n  completions: 2"))
+    await fleet.clock.advance(1)
+    await fleet.until("job-scan", "Running", 30)
+    await fail(fleet, "shanghai", "default.job-scan")
+    await fleet.until("job-scan", "Failed", 60)
+    await fleet.clock.advance(2)
+    ended = await native(fleet)
+    assert conditions(ended)["Failed"][0] == "True"
+    assert "Complete" not in conditions(ended)
+
+
+async def native(fleet: Fleet) -> dict[str, Any]:
+    body: dict[str, Any] = (await fleet.store.get(JOBS, "scan", "default")).object()
+    return body
