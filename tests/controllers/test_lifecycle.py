@@ -1121,6 +1121,30 @@ COPIES: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
         },
     ),
     (
+        "a copy that ends when all are drained is remembered",
+        case(
+            copies("a", "b", spec={"hold": "HoldAndDrain"}),
+            {"a": seen("Succeeded"), "b": seen("Running")},
+            is_copied=True,
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "Drained",
+            "releasing": ["b"],
+            "past": ("Drained", "Decision"),
+            "copies": "a",
+        },
+    ),
+    (
+        "so is one that ended just before it was preempted",
+        case(
+            workload({"phase": "Stopping", "releasing": [replicas("a", 1)]}, **EACH),
+            {"a": seen("Succeeded")},
+            is_copied=True,
+        ),
+        {"phase": "Stopping", "reason": "", "releasing": ["a"], "copies": "a"},
+    ),
+    (
         "a copy that was lost with its cluster is missing",
         case(
             copies("a", "b"),

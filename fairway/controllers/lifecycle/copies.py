@@ -25,7 +25,11 @@ from fairway.controllers.workload_events import COPIES_DONE
 
 
 def with_memory(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
-    """Notes copies that ended while the hub did not look: agents brought their works back."""
+    """Notes copies that ended outside of a claim.
+
+    They ended just before they were stopped, or agents brought their works back to a hub that had
+    lost them.
+    """
     if not case.is_copied:
         return status
     held = {placement.cluster for placement in status.claim.placements} if status.claim else set()
@@ -38,7 +42,15 @@ def with_memory(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
         and seen.attempt == work.spec.attempt
         and seen.phase == "Succeeded"
     )
-    return _noted(status, tuple(ended))
+    stopped = (
+        placement.cluster
+        for placement in status.releasing
+        if placement.cluster not in held
+        and (seen := case.works.get(placement.cluster)) is not None
+        and seen.attempt == placement.attempt
+        and seen.phase == "Succeeded"
+    )
+    return _noted(status, (*ended, *stopped))
 
 
 def outcome(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus | None:
@@ -52,7 +64,8 @@ def outcome(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus | Non
     status = replace(status, pods=counts.count_pods(case, status))
     if not claim.missing_copies:
         return _with_all_clusters(attempt_ends.succeed(case, status))
-    return attempt_ends.rest(case, status, COPIES_DONE)
+    # Agents may still bring back the copies that are missing here.
+    return None if case.awaits_clusters else attempt_ends.rest(case, status, COPIES_DONE)
 
 
 def _with_all_clusters(status: WorkloadStatus) -> WorkloadStatus:

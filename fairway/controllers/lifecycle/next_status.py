@@ -141,7 +141,7 @@ def _over(case: LifecycleCase) -> Change:
 
 
 def _stopping(case: LifecycleCase) -> Change:
-    status = case.workload.status
+    status = copies.with_memory(case, case.workload.status)
     left = _still_there(case, status)
     if len(left) != len(status.releasing) or not left:
         status = replace(status, releasing=left, pods=counts.count_pods(case, status))
@@ -189,18 +189,20 @@ def _claim(case: LifecycleCase) -> Change:
     status = _no_longer_avoiding(case, _with_wishes(case, status))
     status = policy_conditions.with_conditions(case, status)
     sweep = swept(case, case.workload.spec.tasks) if case.workload.spec.tasks else None
-    # What runs may have ended since a backup: only its end counts until its agent reports.
-    for look in (_outcome,) if case.awaits_clusters else (_outcome, _ask, _limit):
-        workload_status = look(case, status, sweep)
-        if workload_status is not None:
-            return Change(status=_trim(case, workload_status))
-    if case.awaits_clusters:
+    end = _outcome(case, status, sweep)
+    if end is None and case.awaits_clusters:
+        # What runs may have ended since a backup: only its end counts until its agent reports.
         return Change()
+    if end is None:
+        status = copies.without_finished(case, status)
+        end = _ask(case, status) or _limit(case, status)
+    if end is not None:
+        return Change(status=_trim(case, end))
     if sweep is not None:
         status = _with_tasks(case, status, sweep)
         if status.claim is None:
             return Change(status=status)
-    return _place(case, copies.without_finished(case, status))
+    return _place(case, status)
 
 
 def _outcome(
@@ -230,7 +232,7 @@ def _outcome(
     return None
 
 
-def _ask(case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None) -> WorkloadStatus | None:
+def _ask(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus | None:
     """The end of an attempt that users request: delete, cancel or drain."""
     spec = case.workload.spec
     if case.workload.metadata.deletion_timestamp is not None:
@@ -244,9 +246,7 @@ def _ask(case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None) -> Wo
     return None
 
 
-def _limit(
-    case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None
-) -> WorkloadStatus | None:
+def _limit(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus | None:
     if case.now < _limit_at(case, status):
         return None
     end = End(reason=Code.RUN_LIMIT_EXCEEDED.value, blame="Program", is_retried=False)
