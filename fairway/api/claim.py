@@ -157,6 +157,13 @@ class Claim(Part, frozen=True, kw_only=True):
         Seconds | None,
         doc("Maximum run time by the fleet policies in force when it was decided; unset: none."),
     ] = None
+    missing_copies: Annotated[
+        Count | None,
+        doc(
+            "Copies of a Duplicated workload that ends, such as a Job, which its policy asks for "
+            "and which have no place yet; unset for all others."
+        ),
+    ] = None
     begun: Annotated[
         bool,
         doc(

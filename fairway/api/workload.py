@@ -308,7 +308,7 @@ class WorkloadSpec(Part, frozen=True, kw_only=True):
 class PodCount(Part, frozen=True, kw_only=True):
     """Pods in all clusters, by state."""
 
-    wanted: Annotated[Count, doc("Number of pods in the claim.")] = 0
+    wanted: Annotated[Count, doc("Pods in the claim, and in copies that have succeeded.")] = 0
     ready: Annotated[Count, doc("Pods that are ready.")] = 0
     succeeded: Annotated[Count, doc("Pods that succeeded.")] = 0
     failed: Annotated[Count, doc("Pods that failed.")] = 0
@@ -404,6 +404,14 @@ class WorkloadStatus(Part, frozen=True, kw_only=True):
     failed_tasks: Annotated[
         str, doc("Tasks that failed for good, as ranges.", max_length=65536)
     ] = ""
+    succeeded_clusters: Annotated[
+        tuple[Name, ...],
+        doc(
+            "Clusters in which a copy of a Duplicated workload has succeeded; they get no other.",
+            max_items=512,
+            list_type="set",
+        ),
+    ] = ()
     feedback: Annotated[
         Mapping[Label, Text], doc("Values reported by works, by name.", max_properties=64)
     ] = {}

@@ -66,7 +66,8 @@ def lines(workload: Object, body: Object) -> Iterator[Text | str]:
         yield _sentence(workload, str(body.get("message") or ""))
         return
     queue = body.get("queue")
-    yield _sentence(workload, f"waits in queue {queue}" if queue else "waits")
+    copies = workloads.copies(workloads.status_of(workload))
+    yield _sentence(workload, f"waits in queue {queue}{copies}" if queue else f"waits{copies}")
     yield ""
     yield from _facts(body)
     yield from _try_(body)

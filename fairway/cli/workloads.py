@@ -95,8 +95,13 @@ def is_over(workload: Object) -> bool:
 
 def is_settled(workload: Object) -> bool:
     """Whether there is nothing more to wait for: it is over, or it is a running service."""
-    is_service = workload["spec"].get("mode") == "Divided"
+    is_service = workload["spec"].get("mode") == "Divided" and not _has_copies(workload)
     return is_over(workload) or (is_service and phase_of(workload) == "Running")
+
+
+def _has_copies(workload: Object) -> bool:
+    """Whether copies of it run to completion: it is over once all have."""
+    return (status_of(workload).get("claim") or {}).get("missingCopies") is not None
 
 
 def queue_of(workload: Object) -> str:
@@ -138,13 +143,14 @@ def line(workload: Object, why: str = "", *, with_time: bool = False) -> str:
     match phase_of(workload):
         case "Waiting":
             queue = f" in queue {queue_of(workload)}" if queue_of(workload) else ""
-            return f"waits{queue}" + (f": {why or reason}" if why or reason else "")
+            said = f": {why or reason}" if why or reason else ""
+            return f"waits{queue}{copies(status)}{said}"
         case "Claimed":
-            return f"starts in {_where(workload)}{_pods(status)}{_first(status)}"
+            return f"starts in {_where(workload)}{_pods(status)}{copies(status)}{_first(status)}"
         case "Running":
             started = status.get("startedAt")
             spent = f" for {ages.since(started)}" if started and with_time else ""
-            return f"runs in {_where(workload)}{spent}{_pods(status)}"
+            return f"runs in {_where(workload)}{spent}{_pods(status)}{copies(status)}"
         case "Stopping":
             return f"stops in {_where(workload)}" + (f": {message or reason}" if reason else "")
         case "Held":
@@ -179,6 +185,16 @@ def _pods(status: Mapping[str, Any]) -> str:
         return ""
     ready = int(pods.get("ready") or 0) + int(pods.get("succeeded") or 0)
     return f", {ready} of {wanted} pod{'s' if wanted != 1 else ''} ready"
+
+
+def copies(status: Mapping[str, Any]) -> str:
+    """How many copies of a workload have succeeded, of how many if that is known."""
+    over, claim = len(status.get("succeededClusters") or ()), status.get("claim") or {}
+    missing = claim.get("missingCopies")
+    if missing is None:
+        return f", {over} {'copies' if over != 1 else 'copy'} succeeded" if over else ""
+    total = over + len(claim.get("placements") or ()) + int(missing)
+    return f", {over} of {total} {'copies' if total != 1 else 'copy'} succeeded"
 
 
 def mention(workload: Mapping[str, Any]) -> str:

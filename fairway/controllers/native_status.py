@@ -35,9 +35,10 @@ def is_queued(workload: Workload) -> bool | None:
 
 
 def clusters_of(workload: Workload) -> list[str]:
-    """The clusters that have a part of it, or had one in its last attempt."""
+    """The clusters that have a part of it or a copy that is over, or were in its last attempt."""
     status = workload.status
     names = {placement.cluster for placement in status.claim.placements} if status.claim else set()
+    names.update(status.succeeded_clusters)
     names.update(cluster for attempt in status.history[-1:] for cluster in attempt.clusters)
     return sorted(names)
 
@@ -54,6 +55,7 @@ def status_of(
         status,
         body.get("status") or {},
         has_failed=workload.status.phase in _ENDED,
+        may_be_complete=workload.spec.mode != "Divided" or workload.status.phase == "Succeeded",
         since=claim.decided_at.timestamp() if claim is not None else None,
     )
 
@@ -66,7 +68,9 @@ def _status(
     merged = _merged(body, works, kind)
     if workload.status.phase in _ENDED:
         said = kind.read({**body, "status": merged or {}}).phase
-        return merged if said in ("Succeeded", "Failed") else kind.announce(body, _ended(workload))
+        # Some of its copies may be complete, and the one that failed is gone.
+        ends = ("Failed",) if workload.spec.mode == "Divided" else ("Succeeded", "Failed")
+        return merged if said in ends else kind.announce(body, _ended(workload))
     claim = workload.status.claim
     if merged is None and claim is not None:
         # Its place is known, and nothing is reported from there yet.

@@ -19,6 +19,7 @@ from fairway.api.reasons import Code, Reason, sentence
 from fairway.api.workload import Workload, WorkloadStatus
 
 TASKS_DONE: Final = "TasksDone"  # why a batch of tasks of a sweep ended
+COPIES_DONE: Final = "CopiesDone"  # why an attempt ended whose copies succeeded; others wait
 _AT_FAULT = ("Place", "Program")
 _CODES = frozenset(code.value for code in Code)
 
@@ -36,6 +37,9 @@ def happening(workload: Workload, after: WorkloadStatus) -> Happening | None:
     """What a write of this status means for a workload; None: nothing that is worth an event."""
     before = workload.status
     was, phase = before.phase, after.phase
+    if phase not in OVER and (done := _done_since(before, after)):
+        where = ", ".join(done)
+        return Happening(reason="CopySucceeded", message=f"Its copy in {where} succeeded")
     if phase == was:
         return _elsewhere(workload, after)
     if phase not in OVER and (_is_next_batch(before) or _is_next_batch(after)):
@@ -134,6 +138,11 @@ def _elsewhere(workload: Workload, after: WorkloadStatus) -> Happening | None:
     new_in = sorted(is_ - was) or sorted(is_)
     why = f": {_code_words(after.reason, new_in, after.queue)}" if after.reason else ""
     return Happening(reason="Moved", message=f"{_capital(now)}{why}")
+
+
+def _done_since(before: WorkloadStatus, after: WorkloadStatus) -> list[str]:
+    """The clusters whose copy of a workload has succeeded since."""
+    return sorted(set(after.succeeded_clusters) - set(before.succeeded_clusters))
 
 
 def _is_next_batch(status: WorkloadStatus) -> bool:

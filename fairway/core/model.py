@@ -197,6 +197,7 @@ class Held:
     decided_at: float = 0.0
     started_at: float | None = None  # when its pods began to run; None before
     has_begun: bool = False  # the claim was extended: part of it may run while the rest waits
+    missing_copies: int | None = None  # of copies that end: those that have no place yet
     # Workloads that must be gone before it can run, each with its last attempt that must be gone.
     waits_for_victims: tuple[tuple[str, int], ...] = ()
 
@@ -221,6 +222,8 @@ class Workload(RemembersLikeness):
     clusters_max: int = 1  # most clusters over which a gang of members may split
     domain: str = ""  # topology level: one domain of it holds the whole workload
     replicas: int = 1  # Divided
+    ends: bool = False  # Divided: each copy of it runs to completion, such as a Job
+    copies_over: tuple[str, ...] = ()  # Divided: clusters in which its copy has succeeded
     unavailable_max: int = 1  # replicas that a move may stop before their replacements run
     is_ready: bool = True  # all its pods are ready; until then a move stops nothing
     tasks: int = 0  # Independent: number of tasks
@@ -310,6 +313,8 @@ class Workload(RemembersLikeness):
             self.domain,
             self.clusters_max,
             self.replicas,
+            self.ends,
+            self.copies_over,
             self.tasks,
             self.first_task,
             self.tasks_over,

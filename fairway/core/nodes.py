@@ -117,6 +117,7 @@ class Cluster:
     taints: tuple[Taint, ...] = ()
     is_open: bool = True  # accepted, managed, ready and not held: may get new pods
     closed_because: str = ""  # why it is closed, for display
+    is_member: bool = True  # accepted, managed, and not being deleted; it may be closed for now
     answers: bool = True  # its agent reports: it will be known when stopped pods are gone
     has_reported: bool = True  # its nodes are known; False: its first report is awaited
     kinds: frozenset[str] | None = None  # group/version/Kind it serves; None: all

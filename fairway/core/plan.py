@@ -27,6 +27,7 @@ class Admit:
     scores: Mapping[str, int] | None = None  # of the clusters that were compared
     leaving: int = 0  # replicas that leave other clusters, within the disruption budget
     is_rebalanced: bool = False  # a request to divide it afresh is fulfilled
+    missing_copies: int | None = None  # of copies that end: those that have no place yet
     reasons: tuple[Reason, ...] = ()
 
     def render(self) -> dict[str, Any]:
@@ -46,6 +47,8 @@ class Admit:
             rendered["leaving"] = self.leaving
         if self.is_rebalanced:
             rendered["rebalanced"] = True
+        if self.missing_copies:
+            rendered["missingCopies"] = self.missing_copies
         return _with_reasons(rendered, self.reasons)
 
 

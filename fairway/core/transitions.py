@@ -151,6 +151,7 @@ def _admit(workload: Workload, step: Admit, now: float) -> Workload:
         rung=step.rung,
         decided_at=before.decided_at if before else now,
         started_at=before.started_at if before else now,
+        missing_copies=step.missing_copies,
     )
     rebalanced_at = now if step.is_rebalanced else workload.rebalanced_at
     return replace(workload, held=held, tasks=tasks, rebalanced_at=rebalanced_at)

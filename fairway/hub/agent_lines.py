@@ -246,16 +246,15 @@ class Reaching:
         return await agent.answer(ask, talk)
 
     def clusters_of(self, request: PodRequest) -> list[str]:
-        """The clusters where it is, then those it leaves; else where it was last."""
+        """The clusters where it is, that it leaves, or where a copy is over; else where it was."""
         if request.cluster:
             return [request.cluster]
         workload = self._cache.get(Workload, request.name, request.namespace)
         if workload is not None:
             status = workload.status
             placements = (*(status.claim.placements if status.claim else ()), *status.releasing)
-            clusters = list(
-                dict.fromkeys(placement.cluster for placement in placements if placement.cluster)
-            )
+            names = [placement.cluster for placement in placements if placement.cluster]
+            clusters = list(dict.fromkeys((*names, *status.succeeded_clusters)))
             for past in reversed(status.history):
                 clusters = clusters or list(past.clusters)
             if clusters:

@@ -276,13 +276,19 @@ def merge_statuses(statuses: Mapping[str, JsonObject]) -> JsonObject:
 
 
 def follow_status(
-    status: JsonObject, before: JsonObject, *, has_failed: bool, since: float | None = None
+    status: JsonObject,
+    before: JsonObject,
+    *,
+    has_failed: bool,
+    may_be_complete: bool = True,
+    since: float | None = None,
 ) -> JsonObject:
     """Adjusts a status to what may follow `before` on a server: final facts are not taken back.
 
     A retried job, perhaps in another cluster, keeps its first start time; its counts never fall;
-    and it has failed only once its last attempt has. `since` is when its queue let it go; None: it
-    is suspended.
+    and it has failed only once its last attempt has. A job with a copy in each of several clusters
+    may be complete only once all copies are. `since` is when its queue let it go; None: it is
+    suspended.
     """
     made = dict(status)
     if before.get("startTime"):
@@ -294,6 +300,10 @@ def follow_status(
     if not has_failed:
         over = ("Failed", "FailureTarget")
         conditions = [entry for entry in conditions if entry.get("type") not in over]
+    if not may_be_complete:
+        over = ("Complete", "SuccessCriteriaMet")
+        conditions = [entry for entry in conditions if entry.get("type") not in over]
+        made.pop("completionTime", None)
     conditions = _resumed(before, since) + conditions if since is not None else conditions
     made.pop("conditions", None)
     return {**made, "conditions": conditions} if conditions else made

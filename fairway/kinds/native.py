@@ -259,7 +259,8 @@ class _Reader:
         if policy:
             spec["policy"] = policy
         if mode == "Divided":
-            spec["replicas"] = kind.replicas(manifest) or 0
+            replicas = kind.replicas(manifest)
+            spec["replicas"] = 1 if replicas is None else replicas  # of a Job: in each cluster
             spec |= self._disruption()
         if mode == "Independent":
             spec["tasks"] = self._tasks()
@@ -281,7 +282,7 @@ class _Reader:
     def _mode(self) -> str:
         own = self.kind.mode(self.manifest)
         path, said = _say(self.manifest, MODE)
-        allowed = [own]
+        allowed = [own, "Divided"] if isinstance(self.kind, Job) else [own]
         if isinstance(self.kind, Job) and number(self.manifest, "spec", "completions"):
             allowed.append("Independent")
         if own == "Divided":

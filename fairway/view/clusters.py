@@ -146,6 +146,7 @@ def _cluster(
         taints=taints_of(cluster),
         is_open=not closed,
         closed_because=closed,
+        is_member=_is_member(cluster),
         answers=cluster.status.phase not in ("Lost", "Unready"),
         has_reported=bool(reports) or spec.simulated is not None,
         kinds=frozenset(kinds) if kinds else None,
@@ -164,6 +165,13 @@ def _is_alike(cluster: nodes.Cluster, other: nodes.Cluster) -> bool:
         for each in fields(cluster)
         if each.name != "nodes"
     )
+
+
+def _is_member(cluster: Cluster) -> bool:
+    """Whether a cluster is to run workloads, though it may be closed for now."""
+    spec = cluster.spec
+    is_leaving = cluster.metadata.deletion_timestamp is not None
+    return spec.accepted and spec.mode == "Manage" and not is_leaving
 
 
 def _closed_because(cluster: Cluster) -> str:

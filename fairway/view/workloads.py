@@ -26,7 +26,7 @@ from fairway.kinds import growth, ranges
 from fairway.kinds.device_claims import Claims
 from fairway.kinds.disruption import budget_of
 from fairway.kinds.native import DEFAULT_QUEUE, derived_pod_sets
-from fairway.kinds.registry import Kinds, built_in
+from fairway.kinds.registry import Kinds, KnownKinds, built_in
 from fairway.kinds.volumes import pinned_to
 from fairway.view.admission import Rules, admitted_forms, refusing_clusters
 from fairway.view.charges import counts_as
@@ -107,6 +107,8 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         unavailable_max=_unavailable_max(workload),
         is_ready=status.pods.ready >= status.pods.wanted,
         replicas=replicas_wanted(workload),
+        ends=ends(workload, defaults.kinds),
+        copies_over=status.succeeded_clusters if spec.mode == "Divided" else (),
         tasks=tasks.count if tasks else 0,
         first_task=tasks.first if tasks else 0,
         tasks_over=_tasks_over(workload),
@@ -149,9 +151,7 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
         reservation=(status.reservation.cluster, status.reservation.flavors)
         if status.reservation
         else None,
-        data=tuple(
-            data_reference.dataset or data_reference.location for data_reference in spec.data
-        ),
+        data=tuple(entry.dataset or entry.location for entry in spec.data),
         is_over=is_over(workload),
         grows=grows(workload),
     )
@@ -192,6 +192,15 @@ def replicas_wanted(workload: Workload) -> int:
     """Replicas of a service: those asked for, plus the surge of a rollout."""
     asked = workload.spec.replicas
     return (1 if asked is None else asked) + workload.status.surge_replicas
+
+
+def ends(workload: Workload, kinds: KnownKinds) -> bool:
+    """Whether each copy of a Divided workload runs to completion: its kind is not a service's."""
+    template = workload.spec.template
+    if workload.spec.mode != "Divided" or template is None:
+        return False
+    kind = kinds.of(template.manifests[0])
+    return kind is None or kind.mode(template.manifests[0]) != "Divided"
 
 
 def _seconds(moment: datetime | None) -> float:
@@ -365,6 +374,7 @@ def _hold(claim: Claim, workload: Workload, forms: Forms, defaults: Defaults) ->
         decided_at=claim.decided_at.timestamp(),
         started_at=_seconds(claim.ready_at or started) or None,
         has_begun=claim.begun,
+        missing_copies=claim.missing_copies,
         waits_for_victims=victims,
     )
 

@@ -327,6 +327,21 @@ def claimed(**more: object) -> dict[str, object]:
             id="one that waits for victims and nodes",
         ),
         pytest.param(
+            {
+                "phase": "Running",
+                "pods": {"wanted": 2, "ready": 1, "succeeded": 1},
+                "claim": claimed(missingCopies=1),
+                "succeededClusters": ["east"],
+            },
+            "runs in site, 2 of 2 pods ready, 1 of 3 copies succeeded",
+            id="one with a copy in each of several clusters",
+        ),
+        pytest.param(
+            {"phase": "Waiting", "reason": "DoesNotFit", "succeededClusters": ["east", "site"]},
+            "waits in queue lab, 2 copies succeeded: DoesNotFit",
+            id="one of which some copies are over, and others wait",
+        ),
+        pytest.param(
             {"phase": "Stopping", "reason": "Drained", "releasing": [{"cluster": "site"}]},
             "stops in site: Drained",
             id="one that stops",
@@ -350,6 +365,13 @@ def claimed(**more: object) -> dict[str, object]:
 def test_what_a_workload_does_is_told_in_a_line(status: dict[str, object], line: str) -> None:
     workload = {"metadata": {"name": "train"}, "spec": {"queue": "lab"}, "status": status}
     assert workloads.line(workload) == line
+
+
+def test_a_service_that_runs_is_settled_but_copies_that_end_are_not() -> None:
+    service = {"spec": {"mode": "Divided"}, "status": {"phase": "Running", "claim": claimed()}}
+    assert workloads.is_settled(service)
+    copies = {**service, "status": {"phase": "Running", "claim": claimed(missingCopies=0)}}
+    assert not workloads.is_settled(copies)
 
 
 def test_room_is_counted_by_flavor_with_what_pods_and_others_use() -> None:

@@ -115,6 +115,16 @@ CASES: dict[str, tuple[Workload, WorkloadStatus, str]] = {
         status("Running", claim=claim("east", "west")),
         "Moved: Now in east, west",
     ),
+    "a copy that succeeded while others run": (
+        workload(mode="Divided", phase="Running", claim=claim("east", "west")),
+        status("Running", claim=claim("west"), succeeded_clusters=("east",)),
+        "CopySucceeded: Its copy in east succeeded",
+    ),
+    "copies that succeeded while others wait": (
+        workload(mode="Divided", phase="Running", claim=claim("east", "west")),
+        status("Waiting", succeeded_clusters=("east", "west"), history=(past("CopiesDone"),)),
+        "CopySucceeded: Its copy in east, west succeeded",
+    ),
     "an adopted claim": (
         workload(phase="Waiting"),
         status("Claimed", claim=claim("east", attempt=4)),

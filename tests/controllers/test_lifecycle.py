@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from fairway.api import codec
 from fairway.api.fleet import FleetSpec, Health, Retry
 from fairway.api.governance import Violation
-from fairway.api.meta import Condition, Taint, Toleration
-from fairway.api.work import Work
+from fairway.api.meta import Condition, ObjectMeta, Taint, Toleration, WorkloadReference
+from fairway.api.names import ADOPTED, ENDED
+from fairway.api.work import Work, WorkSpec
 from fairway.api.workload import Workload
 from fairway.controllers.governance import Breach
 from fairway.controllers.lifecycle.attempt_ends import AVOIDED_SECONDS
@@ -67,6 +68,12 @@ def told(change: Change) -> dict[str, Any]:
         found["past"] = (last.reason, last.blame)
     if status.requeue:
         found["requeue"] = (status.requeue.count, status.requeue.avoid)
+    missing = status.claim.missing_copies if status.claim else None
+    if status.succeeded_clusters or missing is not None:
+        found["copies"] = " ".join(status.succeeded_clusters)
+        found["copies"] += f", {missing} missing" if missing is not None else ""
+    if status.message.startswith("in "):
+        found["message"] = status.message
     return found
 
 
@@ -996,6 +1003,195 @@ SWEEPS: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     ),
 ]
 
+EACH = {"mode": "Divided", "replicas": 1}
+AGAIN = Settings(retry=Retry(limit=2))
+
+
+def copies(*clusters: str, missing: int | None = 0, **more: Any) -> Workload:
+    """A Job with a copy in each of these clusters; others are missing."""
+    held = {} if missing is None else {"missingCopies": missing}
+    spec = {**EACH, **more.pop("spec", {})}
+    return running(*(replicas(name, 1) for name in clusters), spec=spec, claim=held, **more)
+
+
+COPIES: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
+    (
+        "copies that end at the same time are a success",
+        case(copies("a", "b"), {"a": seen("Succeeded"), "b": seen("Succeeded")}, is_copied=True),
+        {
+            "phase": "Succeeded",
+            "reason": "Succeeded",
+            "past": ("Succeeded", "Program"),
+            "copies": "a b",
+        },
+    ),
+    (
+        "a copy that has succeeded leaves the claim and is remembered",
+        case(
+            copies("a", "b"),
+            {"a": seen("Succeeded"), "b": seen("Running", pods=PodsSeen(ready=1))},
+            is_copied=True,
+        ),
+        {"phase": "Running", "reason": "", "claim": {"b": 1}, "copies": "a, 0 missing"},
+    ),
+    (
+        "the last of them is the end",
+        case(copies("b", succeededClusters=["a"]), {"b": seen("Succeeded")}, is_copied=True),
+        {
+            "phase": "Succeeded",
+            "reason": "Succeeded",
+            "past": ("Succeeded", "Program"),
+            "copies": "a b",
+        },
+    ),
+    (
+        "a copy that never had room is waited for in the queue",
+        case(copies("a", missing=1), {"a": seen("Succeeded")}, is_copied=True),
+        {"phase": "Waiting", "reason": "", "past": ("CopiesDone", "Decision"), "copies": "a"},
+    ),
+    (
+        "and so it is while it is not known how many are missing",
+        case(copies("a", missing=None), {"a": seen("Succeeded")}, is_copied=True, refreshes=False),
+        {"phase": "Running", "reason": "", "claim": {}, "copies": "a"},
+    ),
+    (
+        "once nothing is missing any more it has succeeded",
+        case(
+            claimed(spec=EACH, claim={"missingCopies": 0}, succeededClusters=["a"]), is_copied=True
+        ),
+        {
+            "phase": "Succeeded",
+            "reason": "Succeeded",
+            "past": ("Succeeded", "Program"),
+            "copies": "a",
+        },
+    ),
+    (
+        "a copy that failed is missing until it is retried",
+        case(
+            copies("a", "b", spec={"retry": {"limit": 2}}),
+            {"a": seen("Running", pods=PodsSeen(ready=1)), "b": seen("Failed", **FAILED)},
+            settings=AGAIN,
+            is_copied=True,
+        ),
+        {
+            "phase": "Running",
+            "reason": "ProgramFailed",
+            "claim": {"a": 1},
+            "releasing": ["b"],
+            "past": ("ProgramFailed", "Program"),
+            "requeue": (1, ()),
+            "copies": ", 1 missing",
+        },
+    ),
+    (
+        "also if the others succeed in that moment",
+        case(
+            copies("a", "b", spec={"retry": {"limit": 2}}),
+            {"a": seen("Succeeded"), "b": seen("Failed", **FAILED)},
+            settings=AGAIN,
+            is_copied=True,
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "ProgramFailed",
+            "releasing": ["b"],
+            "past": ("ProgramFailed", "Program"),
+            "requeue": (1, ()),
+            "copies": "a",
+        },
+    ),
+    (
+        "without a retry left all have failed, and the copy is named",
+        case(
+            copies("a", "b", succeededClusters=["c"]),
+            {
+                "a": seen("Running", pods=PodsSeen(ready=1)),
+                "b": seen("Failed", message="no data", **FAILED),
+            },
+            is_copied=True,
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "ProgramFailed",
+            "message": "in b: no data",
+            "releasing": ["a"],
+            "past": ("ProgramFailed", "Program"),
+            "copies": "c",
+        },
+    ),
+    (
+        "a copy that ends when all are drained is remembered",
+        case(
+            copies("a", "b", spec={"hold": "HoldAndDrain"}),
+            {"a": seen("Succeeded"), "b": seen("Running")},
+            is_copied=True,
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "Drained",
+            "releasing": ["b"],
+            "past": ("Drained", "Decision"),
+            "copies": "a",
+        },
+    ),
+    (
+        "so is one that ended just before it was preempted",
+        case(
+            workload({"phase": "Stopping", "releasing": [replicas("a", 1)]}, **EACH),
+            {"a": seen("Succeeded")},
+            is_copied=True,
+        ),
+        {"phase": "Stopping", "reason": "", "releasing": ["a"], "copies": "a"},
+    ),
+    (
+        "a copy that was lost with its cluster is missing",
+        case(
+            copies("a", "b"),
+            {"a": seen("Running", pods=PodsSeen(ready=1)), "b": seen("Running")},
+            places={"a": ClusterFacts(), "b": ClusterFacts(phase="Lost")},
+            settings=Settings(on_cluster_lost="AllowDuplicate"),
+            is_copied=True,
+        ),
+        {
+            "phase": "Running",
+            "reason": "ClusterLost",
+            "claim": {"a": 1},
+            "past": ("ClusterLost", "Place"),
+            "requeue": (0, ("b",)),
+            "copies": ", 1 missing",
+        },
+    ),
+    (
+        "a service whose works are over is as it was",
+        case(copies("a", missing=None), {"a": seen("Succeeded")}),
+        {"phase": "Succeeded", "reason": "Succeeded", "past": ("Succeeded", "Program")},
+    ),
+]
+
+
+def test_a_restored_hub_learns_from_agents_which_copies_are_over() -> None:
+    ended = Work(
+        metadata=ObjectMeta(name="team.train", labels={ADOPTED: ENDED}),
+        spec=WorkSpec(
+            cluster="a",
+            workload=WorkloadReference(namespace="team", name="train", uid="u-1"),
+            attempt=1,
+            term=1,
+        ),
+    )
+    found = case(
+        workload({"phase": "Waiting"}, **EACH),
+        {"a": seen("Succeeded")},
+        sent={"a": ended},
+        is_copied=True,
+    )
+    status = next_status(found).status
+    assert status is not None
+    assert (status.phase, status.succeeded_clusters) == ("Waiting", ("a",))
+    settled(found)
+
+
 STOPPING = {"phase": "Stopping", "reason": "PreemptedToReclaim", "releasing": [placement("a")]}
 STOPPED: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     ("what leaves is charged until it is gone", case(workload(STOPPING)), {}),
@@ -1108,7 +1304,7 @@ POLICIES: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
     ),
 ]
 
-EVERY = [*GANG, *ASKED, *PLACES_TABLE, *SERVICES, *SWEEPS, *STOPPED, *POLICIES]
+EVERY = [*GANG, *ASKED, *PLACES_TABLE, *SERVICES, *SWEEPS, *COPIES, *STOPPED, *POLICIES]
 IDS = [sentence for sentence, _, _ in EVERY]
 
 

@@ -55,6 +55,10 @@ def workloads(draw: st.DrawFn) -> Workload:
         "releasing": [{**make(name), "attempt": 0} for name in leaving if name not in names],
         "claim": {"deadline": text(NOW + draw(st.sampled_from((-5, 5))))},
     }
+    if mode == "Divided" and draw(st.booleans()):
+        status["claim"]["missingCopies"] = draw(st.integers(0, 2))
+        done = draw(st.lists(st.sampled_from(CLUSTERS), unique=True))
+        status["succeededClusters"] = [name for name in sorted(done) if name not in names]
     return (running if draw(st.booleans()) else claimed)(*held, spec=spec, **status)
 
 
@@ -97,8 +101,11 @@ def places(draw: st.DrawFn) -> ClusterFacts:
 @st.composite
 def cases(draw: st.DrawFn) -> LifecycleCase:
     lost = draw(st.sampled_from(("Wait", "StopAndMove", "AllowDuplicate")))
+    workload = draw(workloads())
+    claim = workload.status.claim
     return LifecycleCase(
-        workload=draw(workloads()),
+        workload=workload,
+        is_copied=claim is not None and claim.missing_copies is not None,
         now=NOW,
         works=draw(st.dictionaries(st.sampled_from(CLUSTERS), sightings())),
         places=draw(st.dictionaries(st.sampled_from(CLUSTERS), places(), min_size=1)),
@@ -136,6 +143,27 @@ def test_every_next_status_is_sound(found: LifecycleCase) -> None:
     assert change.wake_at is None or change.wake_at > NOW
     again = next_status(with_fields(found, workload=replace(found.workload, status=status)))
     assert again.status is None
+
+
+@settings(max_examples=400, deadline=None)
+@given(cases().filter(lambda found: found.is_copied))
+def test_copies_are_over_once_all_have_succeeded_and_are_never_forgotten(
+    found: LifecycleCase,
+) -> None:
+    before = found.workload.status
+    status = next_status(found).status
+    if status is None or before.claim is None:
+        return
+    assert set(before.succeeded_clusters) <= set(status.succeeded_clusters)
+    held = {placement.cluster for placement in before.claim.placements}
+    if status.phase == "Succeeded":
+        assert not before.claim.missing_copies
+        assert held <= set(status.succeeded_clusters)
+    if status.claim is not None:
+        still = {placement.cluster for placement in status.claim.placements}
+        lost = held - still - set(status.succeeded_clusters)
+        assert (status.claim.missing_copies or 0) >= len(lost)
+        assert not still & set(status.succeeded_clusters)
 
 
 @settings(max_examples=400, deadline=None)

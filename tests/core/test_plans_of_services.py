@@ -452,6 +452,110 @@ def test_a_group_carries_as_many_copies_as_it_says(
     assert told(plan_of(*objects)) == want
 
 
+JOB = {"manifests": [{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "s"}}]}
+EVERYWHERE = policy("p", division={"type": "Duplicated"})
+
+
+def copies(
+    *clusters: str, over: Sequence[str] = (), missing: int = 0, **spec: Any
+) -> dict[str, Any]:
+    """A Job with a copy in each of these clusters; in others, one has succeeded or is missing."""
+    running = dict.fromkeys(clusters, 1)
+    made = workload("s", "q", mode="Divided", replicas=1, policy="p", template=JOB,
+                    running=running, **spec)  # fmt: skip
+    status = made.get("status", {"phase": "Waiting"})
+    if clusters:
+        status = {**status, "claim": {**status["claim"], "missingCopies": missing}}
+    return {**made, "status": {**status, "succeededClusters": list(over)}}
+
+
+EACH = {
+    "each cluster gets a copy": (
+        [queue("q", 64), EAST, WEST, EVERYWHERE, copies()],
+        ["s starts in east:1@h100 + west:1@h100"],
+    ),
+    "a cluster that is full is waited for": (
+        [queue("q", 64), EAST, cluster("west", 1), EVERYWHERE,
+         workload("x", "q", running="west"), copies()],
+        ["s starts in east:1@h100", "s waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "so is one that is held": (
+        [queue("q", 64), CLOSED, WEST, EVERYWHERE, copies()],
+        ["s starts in west:1@h100", "s waits: Closed, PartlyPlaced"],
+    ),
+    "a claim that does not say so is corrected": (
+        [queue("q", 64), CLOSED, WEST, EVERYWHERE, copies("west")],
+        ["s starts in west:1@h100", "s waits: Closed, PartlyPlaced"],
+    ),
+    "one that does is not": (
+        [queue("q", 64), CLOSED, WEST, EVERYWHERE, copies("west", missing=1)],
+        ["s waits: Closed, PartlyPlaced"],
+    ),
+    "a cluster that is only observed is not waited for": (
+        [queue("q", 64), cluster("east", 8, mode="Observe"), WEST, EVERYWHERE, copies("west")],
+        [],
+    ),
+    "nor one with a taint that is not tolerated": (
+        [queue("q", 64), cluster("east", 8, taints=[{"key": "x", "effect": "NoSchedule"}]), WEST,
+         EVERYWHERE, copies("west")],
+        [],
+    ),
+    "a copy that failed by fault of its cluster is waited for": (
+        [queue("q", 64), EAST, WEST, EVERYWHERE,
+         after_east_failed(copies("west", missing=1))],
+        ["s waits: Avoided, PartlyPlaced"],
+    ),
+    "another of its group takes over, if it is one of a group": (
+        [queue("q", 64), EAST, NORTH, SOUTH, WEST, PAIRS,
+         after_east_failed(copies("south", missing=1))],
+        ["s starts in north:1@h100 + south:1@h100"],
+    ),
+    "where a copy has succeeded there is no other": (
+        [queue("q", 64), EAST, WEST, EVERYWHERE, copies(over=["east"])],
+        ["s starts in west:1@h100"],
+    ),
+    "nor in its group": (
+        [queue("q", 64), EAST, NORTH, SOUTH, WEST, PAIRS, copies(over=["north"])],
+        ["s starts in south:1@h100"],
+    ),
+    "nor beyond the most of a spread": (
+        [queue("q", 64), EAST, NORTH, WEST, policy("p", division={"type": "Duplicated"},
+         spread=[{"by": "Cluster", "most": 2}]), copies(over=["west"])],
+        ["s starts in east:1@h100"],
+    ),
+    "a spread waits for as many as it may have": (
+        [queue("q", 64), CLOSED, WEST, policy("p", division={"type": "Duplicated"},
+         spread=[{"by": "Cluster", "most": 2}]), copies("west", missing=1)],
+        ["s waits: Closed, PartlyPlaced"],
+    ),
+    "and for no more": (
+        [queue("q", 64), CLOSED, NORTH, WEST, policy("p", division={"type": "Duplicated"},
+         spread=[{"by": "Cluster", "most": 2}]), copies("north", "west")],
+        [],
+    ),
+    "one that waits for nothing any more is over": (
+        [queue("q", 64), EAST, EVERYWHERE, copies(over=["east", "west"])],
+        ["s starts in "],
+    ),
+    "one that waits for a closed cluster is not": (
+        [queue("q", 64), CLOSED, WEST, EVERYWHERE, copies(over=["west"])],
+        ["s waits: Closed, NoCluster, PartlyPlaced"],
+    ),
+    "others yield to a further copy": (
+        [*TREE, EAST, cluster("north", 1), EVERYWHERE, *full("north", "n1"),
+         copies("east", missing=1)],
+        ["n1 yields to s", "s starts in east:1@h100 + north:1@h100 after n1"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objects", "want"), EACH.values(), ids=list(EACH))
+def test_a_job_has_a_copy_in_each_cluster_that_its_policy_asks_for(
+    objects: list[dict[str, Any]], want: list[str]
+) -> None:
+    assert told(plan_of(*objects)) == want
+
+
 LEAVES = {"key": "x", "effect": "NoExecute", "timeAdded": "2026-11-15T07:59:30Z"}
 FOR_A_TIME = {"key": "x", "operator": "Exists", "tolerationSeconds": 60}
 
@@ -606,7 +710,7 @@ def test_a_changed_policy_reaches_what_runs(objects: list[dict[str, Any]], want:
     assert told(plan_of(*objects)) == want
 
 
-TABLES = (CHANGED, REBALANCED, SPREAD, SCALED_IN, FAILED_OVER)
+TABLES = (CHANGED, REBALANCED, SPREAD, SCALED_IN, FAILED_OVER, EACH)
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,19 @@ def test_an_indexed_job_may_run_as_a_sweep() -> None:
     assert pods.count == 1
 
 
+def test_a_job_may_run_in_each_cluster_that_its_policy_chooses() -> None:
+    manifest = native(annotations={"fairway.dev/mode": "Divided"})
+    found = workload(manifest)
+    assert (found.spec.mode, found.spec.replicas, found.spec.tasks) == ("Divided", 1, None)
+    (pods,) = derived_pod_sets(found)
+    assert pods.count == 4
+
+
+def test_other_kinds_that_end_do_not_run_in_each_cluster() -> None:
+    with pytest.raises(Invalid, match=r"fairway\.dev/mode"):
+        workload(native("jobset-pytorch", annotations={"fairway.dev/mode": "Divided"}))
+
+
 def test_a_service_may_run_as_a_gang_of_all_its_replicas() -> None:
     manifest = native("leaderworkerset-vllm", annotations={"fairway.dev/mode": "Gang"})
     found = workload(manifest)
@@ -182,7 +195,7 @@ def test_a_service_may_run_as_a_gang_of_all_its_replicas() -> None:
 @pytest.mark.parametrize(
     ("annotations", "path"),
     [
-        ({"fairway.dev/mode": "Divided"}, "metadata.annotations[fairway.dev/mode]"),
+        ({"fairway.dev/mode": "Sometimes"}, "metadata.annotations[fairway.dev/mode]"),
         ({"fairway.dev/priority": "high"}, "metadata.annotations[fairway.dev/priority]"),
         ({"fairway.dev/run-seconds": "1h"}, "metadata.annotations[fairway.dev/run-seconds]"),
         ({"fairway.dev/run-seconds": "0"}, "metadata.annotations[fairway.dev/run-seconds]"),

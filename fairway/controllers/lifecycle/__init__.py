@@ -14,6 +14,7 @@ if nothing had happened.
     attempt_ends       how attempts end: history, placements to release, retry
     counts             pods, replicas, feedback and conditions over all clusters
     tasks              the tasks of an Independent workload
+    copies             copies that run to completion, such as a Job in each of several clusters
     leaving_replicas   replicas that leave a cluster, and keep running there for a while
     allowance          the condition of a workload that runs where its policy no longer allows it
     resize             changes to the number of pods of a running workload

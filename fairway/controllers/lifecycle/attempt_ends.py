@@ -112,8 +112,10 @@ def end_attempt(case: LifecycleCase, status: WorkloadStatus, end: End) -> Worklo
     return settle(case, stopping)
 
 
-def rest(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
+def rest(case: LifecycleCase, status: WorkloadStatus, reason: str = TASKS_DONE) -> WorkloadStatus:
     """The status of a sweep whose placed tasks are all over while others are still pending.
+
+    Or of copies, of which others are still pending.
 
     Nothing was lost, and no attempt has failed. So consecutive batches share one entry of the
     history. It keeps the attempt of the last batch, so that the next work gets a higher one.
@@ -121,10 +123,10 @@ def rest(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
     claim = status.claim
     assert claim is not None, "only what holds a claim can end"
     over = frozenset(placement.cluster for placement in claim.placements)
-    workload_status = end_attempt(case, status, End(reason=TASKS_DONE, uncharged=over))
+    workload_status = end_attempt(case, status, End(reason=reason, uncharged=over))
     lot = replace(workload_status.history[-1], lost_seconds=0)
     earlier = workload_status.history[:-1]
-    if earlier and earlier[-1].reason == TASKS_DONE:
+    if earlier and earlier[-1].reason == reason:
         first = earlier[-1]
         clusters = tuple(dict.fromkeys((*first.clusters, *lot.clusters)))
         lot = replace(lot, started_at=first.started_at or lot.started_at, clusters=clusters)

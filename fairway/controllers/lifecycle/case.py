@@ -107,6 +107,7 @@ class LifecycleCase:
     breach_at: float = float("inf")  # when time alone breaks another one
     outside: frozenset[str] = frozenset()  # clusters that its policy or its queue does not allow
     may_move: bool = True  # False while the fleet is paused, or the breaker of moves is open
+    is_copied: bool = False  # it has copies, each of which runs to completion
     awaits_clusters: bool = False  # the hub has just started, and may not know yet all that runs
     refreshes: bool = True  # whether changed counts alone are worth a write now
 

@@ -62,6 +62,7 @@ class Lifecycle:
         self._clock = context.clock
         self._notes = context.notes
         self._shared = context.shared
+        self._kinds = context.kinds
         self._roster = context.cache.index(Roster)
         self._beats = Heartbeats(context.cache.mirror(LEASES), context.clock)
         self._loop: Loop[Name] = Loop(
@@ -237,12 +238,13 @@ class Lifecycle:
             if is_own(work, workload)
         }
         brought_back = {cluster for cluster, work in sent.items() if is_adopted(work)}
+        looked_at = {*held, *status.succeeded_clusters} & set(sent)
         now = self._clock.now()
         broken, due = breaches(self._cache, workload, now) if status.claim else ((), NEVER)
         return LifecycleCase(
             workload=workload,
             now=now,
-            works=inputs.states_of(self._states, name, (held & set(sent)) | brought_back),
+            works=inputs.states_of(self._states, name, looked_at | brought_back),
             places={
                 name: inputs.place_of(known, self._beats.of(name))
                 for name in held
@@ -255,6 +257,7 @@ class Lifecycle:
             breach_at=due,
             outside=inputs.outside(self._cache, workload, fleet, held),
             may_move=not fleet.paused and not self._shared.is_open("Moves", fleet),
+            is_copied=inputs.is_copied(self._cache, workload, fleet, self._kinds),
             awaits_clusters=self._shared.awaits_clusters(),
             refreshes=now - self._written.get(name, 0.0) >= _COUNTS_SECONDS,
         )

@@ -53,10 +53,20 @@ def has_started(case: LifecycleCase, placement: Placement) -> bool:
 
 
 def count_pods(case: LifecycleCase, status: WorkloadStatus) -> PodCount:
-    """The pods of a claim; without a claim, succeeded and failed keep their last counts."""
+    """The pods of a claim; without a claim, succeeded and failed keep their last counts.
+
+    Those of copies that have succeeded, and left the claim, count as well.
+    """
     if status.claim is None:
         return replace(status.pods, wanted=0, ready=0)
     wanted = ready = succeeded = failed = 0
+    held = {placement.cluster for placement in status.claim.placements}
+    for cluster in status.succeeded_clusters:
+        copy = case.works.get(cluster)
+        if copy is not None and cluster not in held:
+            wanted += sum(pod.succeeded for pod in copy.pods.values())
+            succeeded += sum(pod.succeeded for pod in copy.pods.values())
+            failed += sum(pod.failed for pod in copy.pods.values())
     for placement in status.claim.placements:
         pods = sum(pod_set.count for pod_set in placement.pod_sets)
         wanted += pods

@@ -26,8 +26,10 @@ from fairway.controllers.work_states import States
 from fairway.core import model
 from fairway.core.clusters.candidates import is_outside
 from fairway.governance.cluster_selectors import facts_of
+from fairway.kinds.registry import KnownKinds
 from fairway.view import policies
 from fairway.view.selectors import both, choose
+from fairway.view.workloads import ends
 
 _QUEUES_DEEP = 64  # the queue tree is not deeper; deeper is a cycle
 
@@ -126,6 +128,20 @@ def outside(cache: Cache, workload: Workload, fleet: FleetSpec, held: set[str]) 
     rules = policies.policy_of(policy, facts) if policy is not None else policies.DEFAULT
     fenced = model.Queue(name=workload.spec.queue, fence=fence)
     return frozenset(name for name in facts if is_outside(name, rules, fenced))
+
+
+def is_copied(cache: Cache, workload: Workload, fleet: FleetSpec, kinds: KnownKinds) -> bool:
+    """Whether copies of a workload run to completion, each in a cluster of its own.
+
+    A claim that counts copies keeps doing so until the scheduler decides otherwise.
+    """
+    claim = workload.status.claim
+    if claim is not None and claim.missing_copies is not None:
+        return True
+    if not ends(workload, kinds):
+        return False
+    policy = policy_of(cache, workload, queues_of(cache, workload, fleet), fleet)
+    return policy is not None and policy.spec.division.type == "Duplicated"
 
 
 def settings(cache: Cache, workload: Workload, fleet: FleetSpec) -> Settings:

@@ -18,6 +18,7 @@ from fairway.api.reasons import Code
 from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle import (
     attempt_ends,
+    copies,
     counts,
     leaving_replicas,
     policy_conditions,
@@ -75,7 +76,7 @@ def _finish(case: LifecycleCase, change: Change) -> Change:
 
 
 def _waiting(case: LifecycleCase) -> Change:
-    status, spec = case.workload.status, case.workload.spec
+    status, spec = copies.with_memory(case, case.workload.status), case.workload.spec
     claim = brought_back(case)
     if claim is not None:
         # The hub had forgotten what runs; requests of users are handled next.
@@ -140,7 +141,7 @@ def _over(case: LifecycleCase) -> Change:
 
 
 def _stopping(case: LifecycleCase) -> Change:
-    status = case.workload.status
+    status = copies.with_memory(case, case.workload.status)
     left = _still_there(case, status)
     if len(left) != len(status.releasing) or not left:
         status = replace(status, releasing=left, pods=counts.count_pods(case, status))
@@ -184,17 +185,19 @@ def _claim(case: LifecycleCase) -> Change:
         return Change(status=later)
     status = case.workload.status
     status = replace(status, releasing=_still_there(case, status))
-    status = leaving_replicas.let_go(case, status)
+    status = leaving_replicas.let_go(case, copies.with_memory(case, status))
     status = _no_longer_avoiding(case, _with_wishes(case, status))
     status = policy_conditions.with_conditions(case, status)
     sweep = swept(case, case.workload.spec.tasks) if case.workload.spec.tasks else None
-    # What runs may have ended since a backup: only its end counts until its agent reports.
-    for look in (_outcome,) if case.awaits_clusters else (_outcome, _ask, _limit):
-        workload_status = look(case, status, sweep)
-        if workload_status is not None:
-            return Change(status=_trim(case, workload_status))
-    if case.awaits_clusters:
+    end = _outcome(case, status, sweep)
+    if end is None and case.awaits_clusters:
+        # What runs may have ended since a backup: only its end counts until its agent reports.
         return Change()
+    if end is None:
+        status = copies.without_finished(case, status)
+        end = _ask(case, status) or _limit(case, status)
+    if end is not None:
+        return Change(status=_trim(case, end))
     if sweep is not None:
         status = _with_tasks(case, status, sweep)
         if status.claim is None:
@@ -218,6 +221,8 @@ def _outcome(
             end = End(reason=Code.TASKS_FAILED.value, blame="Program", is_retried=False)
             return end_attempt(case, with_tasks, end)
         return attempt_ends.succeed(case, with_tasks) if sweep.is_over else None
+    if case.is_copied:
+        return copies.outcome(case, status)
     seen = [case.observation_of(placement) for placement in status.claim.placements]
     if seen and all(
         observation is not None and observation.phase == "Succeeded" for observation in seen
@@ -227,7 +232,7 @@ def _outcome(
     return None
 
 
-def _ask(case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None) -> WorkloadStatus | None:
+def _ask(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus | None:
     """The end of an attempt that users request: delete, cancel or drain."""
     spec = case.workload.spec
     if case.workload.metadata.deletion_timestamp is not None:
@@ -241,9 +246,7 @@ def _ask(case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None) -> Wo
     return None
 
 
-def _limit(
-    case: LifecycleCase, status: WorkloadStatus, sweep: Swept | None
-) -> WorkloadStatus | None:
+def _limit(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus | None:
     if case.now < _limit_at(case, status):
         return None
     end = End(reason=Code.RUN_LIMIT_EXCEEDED.value, blame="Program", is_retried=False)
@@ -301,10 +304,13 @@ def _troubled(
     moves = sum(trouble.is_move for trouble in (*troubles, *stuck))
     if troubles:
         end = attempt_ends.end_of(troubles)
-        if is_whole or attempt_ends.is_final(case, status, end):
+        if attempt_ends.is_final(case, status, end):
+            status = end_attempt(case, status, copies.named(case, end, troubles))
+        elif is_whole:
             status = end_attempt(case, status, end)
         else:
             status = attempt_ends.shrunk(case, status, troubles)
+            status = copies.with_missing(case, status, len(troubles))
         status = refusals.noted(case, status, troubles)
     if status.claim is not None:
         after = sum(placement.replicas or 0 for placement in status.claim.placements)

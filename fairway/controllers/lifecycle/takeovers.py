@@ -39,7 +39,7 @@ def _added(case: LifecycleCase, claim: Claim) -> tuple[Placement, ...]:
     if case.workload.spec.mode != "Divided":
         return ()
     held = (*(status.claim.placements if status.claim else ()), *status.releasing)
-    known = {placement.cluster for placement in held}
+    known = {*status.succeeded_clusters, *(placement.cluster for placement in held)}
     return tuple(
         placement
         for placement in claim.placements

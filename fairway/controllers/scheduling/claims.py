@@ -72,9 +72,8 @@ def take_claim(
     before = status.claim
     attempt = before.attempt if before else last_attempt(status) + 1
     # A placement that stays in its cluster keeps its attempt, so its pods are not restarted.
-    kept = (
-        {placement.cluster: placement.attempt for placement in before.placements} if before else {}
-    )
+    held = before.placements if before else ()
+    kept = {placement.cluster: placement.attempt for placement in held}
     placements = tuple(
         placement_of(placement, kept.get(placement.cluster) or attempt) for placement in step.placed
     )
@@ -106,9 +105,10 @@ def take_claim(
         deadline=before.deadline if before else _deadline(workload, batch),
         ready_at=before.ready_at if before else None,
         run_seconds_limit=before.run_seconds_limit if before else batch.run_limits.get(key),
+        missing_copies=step.missing_copies,
         begun=before is not None,
     )
-    left = tuple(_taken_away(before.placements, placements)) if before else ()
+    left = tuple(_taken_away(held, placements))
     if step.leaving:
         left = tuple(replace(placement, leaves="WithinBudget") for placement in left)
     return replace(

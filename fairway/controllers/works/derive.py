@@ -393,6 +393,7 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
     claimed = (
         {placement.cluster for placement in status.claim.placements} if status.claim else set()
     )
+    claimed.update(status.succeeded_clusters)  # the works of copies that are over stay
     leaving = {
         placement.cluster: placement
         for placement in status.releasing

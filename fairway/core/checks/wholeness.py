@@ -11,7 +11,8 @@ def partly_placed(workload: Workload, step: Admit, now: float, policy: Policy) -
     """What an admission lacks, or places twice."""
     clusters = [placement.cluster for placement in step.placed]
     if not clusters:
-        return [] if workload.held else ["is started nowhere"]
+        is_over = bool(workload.copies_over) and step.missing_copies == 0
+        return [] if workload.held or is_over else ["is started nowhere"]
     if len(set(clusters)) < len(clusters):
         return ["is placed in a cluster twice"]
     match workload.mode:
@@ -90,6 +91,8 @@ def _service(workload: Workload, step: Admit, policy: Policy) -> list[str]:
         most = placed.replicas if policy.division.counts_speed else workload.replicas
         if not 0 < placed.replicas <= most:
             strangers.append(f"has {placed.replicas} replicas in {placed.cluster}")
+        if placed.cluster in workload.copies_over:
+            strangers.append(f"runs a copy again in {placed.cluster}, where one has succeeded")
     return strangers
 
 

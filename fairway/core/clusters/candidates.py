@@ -166,6 +166,7 @@ def likeness(workload: Workload | None, policy: Policy, queue: Queue | None) -> 
         workload.avoids,
         workload.refusals,
         workload.not_admitted,
+        workload.copies_over,
     )
 
 
@@ -184,12 +185,16 @@ def candidates(
     """Sorts the clusters of the fleet into allowed and refused.
 
     Without a workload or a queue, their checks are skipped: a policy may choose clusters by itself.
+    A cluster in which a copy of the workload has succeeded is neither: nothing is to run there.
     """
+    over = workload.copies_over if workload is not None else ()
     grouped: dict[str, list[str]] = {name: [] for name in group_names(policy)}
     refused: list[tuple[str, Refusal]] = []
     unwelcome: set[str] = set()
     changes_at = EVER
     for name in sorted(clusters):
+        if name in over:
+            continue
         cluster = clusters[name]
         refusal = _lasting(cluster, workload, policy, queue)
         if refusal is None:

@@ -1,4 +1,4 @@
-"""Copies of a Duplicated service in groups of which only so many clusters carry one.
+"""Copies of a Duplicated workload in groups of which only so many clusters carry one.
 
 Such a group is a failover group: a cluster that carries a copy keeps it while it can, and another
 cluster of the group takes it over once the first has lost it.

@@ -89,7 +89,7 @@ def _is_even(service: Service, active: Sequence[int]) -> bool:
     """Whether the counts are as even as rules ask for."""
     rooms = dict.fromkeys(service.candidates.allowed, 0)
     board = DivisionTally(places(service, rooms), service.policy)
-    board.counts.update(service.counts)
+    board.counts.update(service.carried)
     options = board.options()
     if any(service.policy.spread[at].most is not None for at in active):
         options = [option for option in options if option.seats]  # others may be left out
@@ -125,12 +125,12 @@ def _wanted(service: Service) -> int:
         return service.waiting
     least = max(rule.least for rule in service.policy.spread)
     others = len(set(service.candidates.allowed) - set(service.counts))
-    return max(others, least - len(service.counts))
+    return max(others, least - len(service.carried))
 
 
 def _is_met(service: Service, rule: Spread, position: int) -> bool:
     held = [place for place in places(service, {}) if place.assigned]
-    total = len(service.counts) if service.is_copied else sum(service.counts.values())
+    total = len(service.carried) if service.is_copied else sum(service.counts.values())
     possible = (total + _wanted(service)) // _opening(service)
     used = {place.domains[position] for place in held}
     return rule.least <= 1 or len(used) >= min(rule.least, possible)
@@ -171,7 +171,7 @@ def _pick(service: Service, chances: Mapping[str, _Chance], active: Sequence[int
     """The clusters that must be used for some rules, if these can hold."""
     rooms = {name: chance.room for name, chance in chances.items()}
     board = DivisionTally(places(service, rooms), service.policy)
-    board.counts.update(service.counts)
+    board.counts.update(service.carried)
     options = board.options()
     if service.is_copied:
         options = [

@@ -42,6 +42,7 @@ def rebalance(service: Service) -> list[Step]:
             form=service.form.name,
             rung=service.rung,
             is_rebalanced=True,
+            missing_copies=service.lacking,
             reasons=(done,),
         )
     ]

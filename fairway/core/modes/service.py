@@ -14,6 +14,10 @@ a replica. Replicas that an incomplete copy lacks are placed by every rung. Once
 further clusters are opened by idle room only: nothing is preempted or provisioned for them. A group
 may say how many of its clusters carry a copy: these are placed by every rung, and a cluster of the
 group takes over from one that has lost its copy.
+
+Copies that run to completion, such as Jobs, are all placed by every rung, in each cluster that the
+policy asks for one, also in one that is closed or full for now: the claim says how many are
+missing. A cluster in which a copy has succeeded carries it for good, and gets no other.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool 
             left = tuple(_leave(service))
             if service.waiting > 0 or service.is_copied:
                 grow(service, outcome, is_last_resort=is_last_resort)
-        if service.counts != before:
+        if service.counts != before or _is_recounted(service):
             outcome.steps.append(
                 Admit(
                     workload=workload.key,
@@ -60,18 +64,30 @@ def decide(planning: PlanningRound, workload: Workload, *, is_last_resort: bool 
                     form=form.name,
                     rung=service.rung,
                     leaving=sum(reason.count for reason in left),
+                    missing_copies=service.lacking,
                     reasons=left,
                 )
             )
-        if service.counts:
+        if service.counts or not service.waiting:
             break  # alternatives are for services without any replica
     if service.waiting > 0:
         outcome.reasons.append(Reason(code=Code.PARTLY_PLACED, count=service.waiting))
     else:
         outcome.reasons.clear()
-    if service.counts == before:
+    if service.counts == before and not outcome.steps:
         outcome.steps.extend(rebalance(service))
     return outcome
+
+
+def _is_recounted(service: Service) -> bool:
+    """Whether a claim says wrongly how many copies are missing.
+
+    A workload without a claim gets one, which is empty, once nothing is missing: it is over.
+    """
+    held, lacking = service.workload.held, service.lacking
+    if held is not None:
+        return lacking != held.missing_copies
+    return not service.counts and bool(service.over) and lacking == 0
 
 
 def _leave(service: Service) -> Iterator[Reason]:

@@ -10,6 +10,7 @@ Where no single step can open as many domains as `least` asks for, `first_domain
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
@@ -69,7 +70,8 @@ class Growth:
             return True
         held = [service.counts[name] for name in step.clusters if name in service.counts]
         is_whole = all(count >= service.workload.replicas for count in held)
-        return not is_whole or step.group in service.missing_copies
+        has_more = len(held) < len(step.clusters)
+        return not is_whole or (has_more and step.group in service.missing_copies)
 
     # Idle room.
 
@@ -190,17 +192,16 @@ class Growth:
         if quota is not None:
             outcome.reasons.append(quota)
             return
+        # A cluster with a whole copy lacks nothing.
+        whole = service.workload.replicas if service.is_copied else math.inf
+        short = [name for name in sorted(usable) if service.counts.get(name, 0) < whole]
         # In clusters that have room the rules of division are the cause.
-        full = [
-            name
-            for name in sorted(usable)
-            if not usable[name] or not service.room_for(name, option)
-        ]
+        full = [name for name in short if not usable[name] or not service.room_for(name, option)]
         if full:
             outcome.reasons.later(
                 no_room_for_more(planning, request, step.group, full, service.waiting)
             )
-        if service.policy.spread and len(full) < len(usable):
+        if service.policy.spread and len(full) < len(short):
             outcome.reasons.append(spread_reason(service.policy.spread, step.group))
 
     # Victims.

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fairway.api.meta import Rung
 from fairway.core.admission import taken_in
-from fairway.core.clusters.candidates import Candidates, group_of
+from fairway.core.clusters.candidates import (
+    Avoided,
+    Candidates,
+    Closed,
+    group_names,
+    group_of,
+)
 from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
 from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
@@ -44,6 +51,8 @@ class Service:
     bought: dict[str, int] = field(default_factory=dict)  # see `_bought`; computed when needed
     rung: Rung = "Idle"  # the last that gave something; Preempt stays
     scores: Mapping[str, int] = field(default_factory=dict)  # by cluster; empty if all are equal
+    # By the clusters that have a copy: the copies that groups lack; computed when needed.
+    lacks: dict[frozenset[str], dict[str, int]] = field(default_factory=dict)
 
     def copy(self) -> Service:
         """The same state, to try what follows from it."""
@@ -83,12 +92,44 @@ class Service:
         if self.counts_speed:
             return -(-(self.workload.replicas * ONE - self.worth(self.counts)) // ONE)
         copies = len(self.counts) + sum(self.missing_copies.values()) if self.is_copied else 1
-        return self.workload.replicas * max(1, copies) - sum(self.counts.values())
+        least = 0 if self.over else 1
+        return self.workload.replicas * max(least, copies) - sum(self.counts.values())
 
     @property
     def missing_copies(self) -> dict[str, int]:
-        """Copies that groups lack, of those that say how many of their clusters carry one."""
-        return missing_copies(self.counts, self.planning.snapshot.facts.clusters, self.policy)
+        """Copies that groups lack, of those that say how many of their clusters carry one.
+
+        If each copy runs to completion, all that the policy asks for are waited for.
+        """
+        if self.lacking is None:
+            return missing_copies(self.counts, self.planning.snapshot.facts.clusters, self.policy)
+        return self._lacks()
+
+    @property
+    def lacking(self) -> int | None:
+        """Copies without a place, if each runs to completion; None for a service."""
+        if not (self.is_copied and self.workload.ends):
+            return None
+        return sum(self._lacks().values())
+
+    def _lacks(self) -> dict[str, int]:
+        held = frozenset(self.counts)
+        if held not in self.lacks:
+            self.lacks[held] = lacking_copies(self)
+        return self.lacks[held]
+
+    @property
+    def over(self) -> tuple[str, ...]:
+        """Clusters of the fleet in which a copy has succeeded: they count as carrying one."""
+        if not self.is_copied or not self.workload.copies_over:
+            return ()
+        known = self.planning.snapshot.facts.clusters
+        return tuple(name for name in self.workload.copies_over if name in known)
+
+    @property
+    def carried(self) -> dict[str, int]:
+        """Replicas by cluster, with those of copies that have succeeded."""
+        return {**dict.fromkeys(self.over, self.workload.replicas), **self.counts}
 
     @property
     def has_too_many(self) -> bool:
@@ -254,7 +295,8 @@ def _read_held(service: Service) -> None:
 def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
     """Every cluster that has replicas or may get some, as a target of division."""
     group_of = service.candidates.group_of()
-    names = sorted({*service.counts, *usable})
+    carried = service.carried
+    names = sorted({*carried, *usable})
     weights = static_weights(service.policy.division, names)
     clusters = service.planning.snapshot.facts.clusters
     unwelcome = service.candidates.unwelcome
@@ -263,7 +305,7 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
             cluster=name,
             group=group_of.get(name, ""),
             available=usable.get(name, 0),
-            assigned=service.counts.get(name, 0),
+            assigned=carried.get(name, 0),
             bought=_bought(service, name) if service.counts.get(name) else 0,
             is_usable=name in group_of,
             weight=weights[name],
@@ -272,6 +314,30 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
         )
         for name in names
     ]
+
+
+def lacking_copies(service: Service) -> dict[str, int]:
+    """The copies that the policy asks for, wherever there is room, and that have no place yet.
+
+    A cluster that is closed, or avoided for a while, is waited for; one with a taint that is not
+    tolerated is not. By group, without zeros.
+    """
+    clusters = service.planning.snapshot.facts.clusters
+    awaited = (
+        name
+        for name, refusal in service.candidates.refused
+        if isinstance(refusal, Avoided)
+        or (isinstance(refusal, Closed) and clusters[name].is_member)
+    )
+    held = service.carried
+    asked = (*service.candidates.allowed, *awaited)
+    room = {name: service.workload.replicas for name in asked if name not in held}
+    shares = divide(service.workload.replicas, places(service, room), service.policy)
+    if shares.unmet:
+        return {group_names(service.policy)[0]: 1}
+    return dict(
+        Counter(group_of(name, service.policy) or "" for name in shares.counts if name in room)
+    )
 
 
 def _bought(service: Service, cluster: str) -> int:
@@ -316,10 +382,12 @@ def _on_owned_nodes(service: Service, place: Cluster, pod_set: PodSet) -> int:
 def kept_within(service: Service) -> dict[str, int]:
     """The replicas in each cluster, less those beyond the limits of the policy."""
     board = DivisionTally(places(service, {}), service.policy)
-    board.keep(sum(service.counts.values()))
+    board.keep(sum(service.carried.values()))
     if service.is_copied:
         carrying = {place.cluster for place in carriers(board.places, service.policy)}
-        return {name: count if name in carrying else 0 for name, count in board.counts.items()}
+        return {
+            name: board.counts[name] if name in carrying else 0 for name in sorted(service.counts)
+        }
     return board.counts
 
 

@@ -3469,6 +3469,11 @@ export interface components {
                      * @description Time of the decision.
                      */
                     decidedAt: string;
+                    /**
+                     * Format: int64
+                     * @description Copies of a Duplicated workload that ends, such as a Job, which its policy asks for and which have no place yet; unset for all others.
+                     */
+                    missingCopies?: number;
                     /** @description Placements, one per cluster. */
                     placements?: {
                         /**
@@ -3718,7 +3723,7 @@ export interface components {
                     succeeded?: number;
                     /**
                      * Format: int64
-                     * @description Number of pods in the claim.
+                     * @description Pods in the claim, and in copies that have succeeded.
                      */
                     wanted?: number;
                 };
@@ -3855,6 +3860,8 @@ export interface components {
                  * @description When it first ran.
                  */
                 startedAt?: string;
+                /** @description Clusters in which a copy of a Duplicated workload has succeeded; they get no other. */
+                succeededClusters?: string[];
                 /** @description Tasks that succeeded, as ranges such as 0-41,43. */
                 succeededTasks?: string;
                 /**
