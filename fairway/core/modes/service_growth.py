@@ -58,6 +58,11 @@ class Growth:
     def form(self) -> Form:
         return self.service.form
 
+    @property
+    def needs_all_flavors(self) -> bool:
+        """Whether clusters are divided together, whatever flavor each has; or get copies."""
+        return self.service.is_bound or self.service.is_copied
+
     def wants(self, rung: Rung) -> bool:
         """Whether replicas are missing; copies also go wherever there is idle room."""
         return self.service.waiting > 0 or (rung == "Idle" and self.service.is_copied)
@@ -90,9 +95,14 @@ class Growth:
         options: list[Assignment] = []
         for name in step.clusters:
             options.extend(
-                option for option in self.service.options_of(name) if option not in options
+                option for option in self._options_of(name, step) if option not in options
             )
         return options
+
+    def _options_of(self, cluster: str, step: LadderStep) -> list[Assignment]:
+        """The flavors that a step tries in a cluster."""
+        options = self.service.options_of(cluster)
+        return [each for each in options if each in step.options] if step.is_narrow else options
 
     def usable(self, step: LadderStep, option: Assignment) -> dict[str, int]:
         """How many replicas fit in each cluster; not counted where the bounds rule a fit out."""
@@ -283,7 +293,7 @@ class Growth:
         """The clusters that may have victims for a replica, with the flavors to try."""
         searched: list[tuple[Assignment, Set[str]]] = []
         for name in step.clusters:
-            for option in self.service.options_of(name):
+            for option in self._options_of(name, step):
                 names = next((names for known, names in searched if known == option), None)
                 if names is None:
                     request = self.service.request(option)
