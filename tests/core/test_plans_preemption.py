@@ -347,6 +347,11 @@ _PEERS = [
     queue("guest", 0, parent="root"),
 ]  # fmt: skip
 
+_LONG_AND_SHORT = [
+    runs("long", count=4, since=36000), runs("short-1", count=2, since=60),
+    runs("short-2", count=2, since=60),
+]  # fmt: skip
+
 KEY = {
     "who borrows yields before a workload of the same queue, whatever the priorities": (
         [*_GUESTS, cluster("east", 8), runs("own", count=4, priority=-5),
@@ -379,11 +384,42 @@ KEY = {
         ["low-1 yields to urgent", "low-2 yields to urgent", "high-1 yields to urgent",
          "urgent starts in east:5@h100 after low-1, low-2, high-1"],
     ),
-    "of the lowest priority, two that lost little go rather than one that lost much": (
-        [queue("q", 8, preemption=LOWER), cluster("east", 8), runs("long", count=4, since=36000),
-         runs("short-1", count=2, since=60), runs("short-2", count=2, since=60), urgent(4)],
+    "of one priority, two that lost little go rather than one that lost much": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 8), *_LONG_AND_SHORT, urgent(4)],
         ["short-1 yields to urgent", "short-2 yields to urgent",
          "urgent starts in east:4@h100 after short-1, short-2"],
+    ),
+    "a workload of a lower priority elsewhere changes nothing": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 8), *_LONG_AND_SHORT, urgent(4),
+         queue("z", 8), cluster("west", 8),
+         workload("bystander", "z", count=8, running="west", priority=-1)],
+        ["short-1 yields to urgent", "short-2 yields to urgent",
+         "urgent starts in east:4@h100 after short-1, short-2"],
+    ),
+    "nor does one of the same queue that is too small to help": (
+        [queue("q", 9, preemption=LOWER), cluster("east", 9), *_LONG_AND_SHORT, urgent(4),
+         runs("small", count=1, priority=-1)],
+        ["short-1 yields to urgent", "short-2 yields to urgent",
+         "urgent starts in east:4@h100 after short-1, short-2"],
+    ),
+    "it is the same with sets in several clusters": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 4), cluster("west", 4),
+         queue("z", 8), cluster("north", 8),
+         *(workload(name, "q", count=2, running="west", priority=5, since=60)
+           for name in ("short-1", "short-2")),
+         runs("long", count=4, priority=5, since=36000),
+         workload("bystander", "z", count=8, running="north", priority=-1), urgent(4)],
+        ["short-1 yields to urgent", "short-2 yields to urgent",
+         "urgent starts in west:4@h100 after short-1, short-2"],
+    ),
+    "work of a higher priority counts before any of a lower one": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 8),
+         runs("high-long", count=3, priority=5, since=7200),
+         runs("high-short", count=3, priority=5, since=60),
+         runs("low-short", count=1, priority=1, since=60),
+         runs("low-long", count=1, priority=1, since=36000), urgent(4)],
+        ["low-short yields to urgent", "high-short yields to urgent",
+         "urgent starts in east:4@h100 after low-short, high-short"],
     ),
 }  # fmt: skip
 
