@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from fairway.api.meta import Rung
+from fairway.core.clusters.candidates import Names
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import evict, provision
 from fairway.core.modes.division import divide
@@ -89,6 +90,8 @@ class Growth:
                 self._divide(step, option, usable, reach=reach)
                 if reach == step.reach and service.waiting > 0:
                     self._refuse(step, option, usable, outcome)
+        if service.waiting > 0:
+            outcome.reasons.extend(dict.fromkeys(service.limits_on(step.clusters).values()))
 
     def _options(self, step: LadderStep) -> list[Assignment]:
         """The flavors that any cluster of a step may use, in order."""
@@ -201,16 +204,17 @@ class Growth:
             outcome.reasons.append(quota)
             return
         # In clusters that have room the rules of division are the cause.
+        limited = service.limits_on(usable)
         full = [
             name
             for name in sorted(usable)
-            if not usable[name] or not service.room_for(name, option)
+            if name not in limited and (not usable[name] or not service.room_for(name, option))
         ]
         if full:
             outcome.reasons.later(
                 no_room_for_more(planning, request, step.group, full, service.waiting)
             )
-        if service.policy.spread and len(full) < len(usable):
+        if service.policy.spread and len(full) + len(limited) < len(usable):
             outcome.reasons.append(spread_reason(service.policy.spread, step.group))
 
     # Victims.
@@ -230,7 +234,10 @@ class Growth:
                     spent.update(more)
                     continue
                 self._say_rules(step, places_left, outcome)
-                outcome.reasons.extend(self.planning.no_victims(step.group, step.clusters))
+                limited, clusters = service.limits_on(step.clusters), step.clusters
+                if limited:
+                    clusters = Names(name for name in clusters if name not in limited)
+                outcome.reasons.extend(self.planning.no_victims(step.group, clusters))
                 return
             most = more[best.cluster] - service.least_in(best.cluster)
             self.take(best, outcome)
@@ -338,7 +345,10 @@ class Growth:
             if service.waiting <= 0 or not self._is_short(step):
                 return
             offers: dict[str, tuple[int, Assignment]] = {}
+            limited = service.limits_on(step.clusters)
             for name in filter(service.may_open, step.clusters):
+                if name in limited:
+                    continue
                 for option in service.options_of(name):
                     quota = service.quota_for(option, reach=reach)
                     most = self._most_in(name, min(service.shortage(option), quota))
