@@ -140,7 +140,8 @@ Uncovered = Literal["Unavailable", "Unlimited"]
 class Fungibility(Part, frozen=True, kw_only=True):
     """When the search for a flavor stops, and which of several suitable flavors is preferred.
 
-    Idle capacity of any flavor comes before preemption; with PreemptionOverBorrowing only if it is
+    By default idle capacity of any flavor comes before preemption. That is not so with
+    `whenCanPreempt: MayStopSearch`, and with PreemptionOverBorrowing only if the idle capacity is
     borrowed from no further up the tree.
     """
 
@@ -155,10 +156,14 @@ class Fungibility(Part, frozen=True, kw_only=True):
     when_can_preempt: Annotated[
         Literal["MayStopSearch", "TryNextFlavor", "Preempt"],
         doc(
-            "If something must be preempted: MayStopSearch takes the first flavor that has "
-            "victims, TryNextFlavor compares all flavors: by whether quota is only reclaimed, by "
-            "how much is borrowed, then by the harm to the victims. Preempt is an older name of "
-            "MayStopSearch."
+            "If a flavor fits only by preemption: MayStopSearch preempts there, even if the next "
+            "flavor is idle; a flavor on which no victims are found does not stop the search. "
+            "TryNextFlavor first looks for idle capacity of other flavors, then compares the "
+            "victims on all of them: by whether quota is only reclaimed, by how much is borrowed, "
+            "then by the harm. With MayStopSearch too, idle capacity of all flavors comes first "
+            "for services that have given weights, rules of spread or copies, and where the "
+            "policy's ladder does not preempt in a group right after it looks for idle capacity. "
+            "Preempt is an older name of MayStopSearch."
         ),
     ] = "TryNextFlavor"
     preference: Annotated[

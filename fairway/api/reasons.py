@@ -57,6 +57,7 @@ class Code(StrEnum):
     AVOIDED = "Avoided"
     TEMPLATE_REFUSED = "TemplateRefused"
     SPREAD_UNMET = "SpreadUnmet"
+    REPLICAS_LIMITED = "ReplicasLimited"
     # Capacity.
     DOES_NOT_FIT = "DoesNotFit"
     NAMESPACE_QUOTA_EXCEEDED = "NamespaceQuotaExceeded"
@@ -102,9 +103,9 @@ class Reason:
     flavor: str = ""
     pod_set: str = ""
     pool: str = ""
-    level: str = ""
+    level: str = ""  # a topology level, or what else is too small: the cluster, the queue itself
     policy: str = ""  # a fleet policy
-    rule: str = ""  # a rule of it
+    rule: str = ""  # a rule of it, or the field that sets a limit
     other: str = ""  # another workload or flavor, a kind, a taint, a user, a namespace, an image
     count: int = 0  # pods, replicas or nodes that are missing or left
     until: float = 0.0
@@ -234,15 +235,28 @@ def _no_cluster(reason: Reason) -> str:
     return f"no cluster that it may use has {flavors} nodes"
 
 
+_CANNOT_BORROW = "it is not preemptible, so it cannot borrow"
+
+
 def _quota_exceeded(reason: Reason) -> str:
+    if reason.level == "queue":
+        return f"{_CANNOT_BORROW}: queue {reason.queue} needs {_missing(reason)} of its own"
     return f"queue {reason.queue} needs quota for {_missing(reason)}"
 
 
 def _quota_too_small(reason: Reason) -> str:
+    if reason.level == "queue":
+        return f"{_CANNOT_BORROW}: it needs {_missing(reason)} than queue {reason.queue} owns"
     return (
         f"queue {reason.queue} can never get this much: it needs {_missing(reason)} than its quota"
         " and all that it can borrow"
     )
+
+
+def _impossible(reason: Reason) -> str:
+    if reason.level == "cluster" and reason.count > 1:
+        return f"no {reason.count} clusters that it may use together are large enough for it"
+    return f"no {reason.level or 'node or pool'} in the fleet is large enough for it"
 
 
 def _flavors_overlap(reason: Reason) -> str:
@@ -295,6 +309,12 @@ def violation_reason(violation: Violation) -> Reason:
     )
 
 
+def _replicas_limited(reason: Reason) -> str:
+    where = reason.cluster or f"group {reason.group}"
+    most = _plural(str(reason.count), "replica")
+    return f"{where} has {most}, the most that its policy allows there: {reason.rule}"
+
+
 def _template_refused(reason: Reason) -> str:
     again = f"; it is tried again at {_moment(reason.until)}" if reason.until else ""
     return f"{reason.cluster} refused its template: {reason.other}{again}"
@@ -305,7 +325,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.STILL_ENDING: lambda r: f"its last attempt is still stopping in {r.cluster}",
     Code.RUNS_ALREADY: lambda r: f"its pods already run in {r.cluster} and are adopted first",
     Code.BACK_OFF: lambda r: "it failed and is retried later",
-    Code.IMPOSSIBLE: lambda r: "no node or pool in the fleet is large enough for it",
+    Code.IMPOSSIBLE: _impossible,
     Code.PARTLY_PLACED: lambda r: (
         "1 more replica is pending" if r.count == 1 else f"{r.count} more replicas are pending"
     ),
@@ -356,6 +376,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.AVOIDED: lambda r: f"it failed in {r.cluster} before",
     Code.TEMPLATE_REFUSED: _template_refused,
     Code.SPREAD_UNMET: lambda r: f"it cannot be spread as its policy asks: {r.other}",
+    Code.REPLICAS_LIMITED: _replicas_limited,
     Code.DOES_NOT_FIT: _does_not_fit,
     Code.NAMESPACE_QUOTA_EXCEEDED: _namespace_quota,
     Code.NOT_COVERED: lambda r: (

@@ -352,7 +352,7 @@ class PreemptionRules:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fungibility:
     borrows_last: bool = False  # the next flavor is tried before anything is borrowed
-    compares_victims: bool = True  # False: the first flavor with victims is taken
+    compares_victims: bool = True  # False: the first flavor that works is taken, idle or not
     prefers_preemption: bool = False  # to borrowing
 
 

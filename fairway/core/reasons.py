@@ -147,19 +147,19 @@ def quota_reason(planning: PlanningRound, request: PlacementRequest) -> Reason |
     workload, usage = request.workload, request.usage
     tree, queue = planning.ledger.tree, workload.queue
     missing = {} if tree.fits(queue, usage) else tree.shortfall(queue, usage)
-    if not missing and not workload.preemptible and tree.borrow_level(queue, usage) > 0:
-        missing = {pair: amount for pair, amount in usage.items() if tree.covers(queue, pair[1])}
+    # The quota that a workload which is not preemptible borrows could not be reclaimed.
+    must_own = not workload.preemptible and tree.borrow_level(queue, usage) > 0
+    if must_own:
+        left = {pair: tree.left_within(queue, pair, 0) for pair in usage}
+        missing = {pair: more for pair in usage if (more := usage[pair] - left[pair]) > 0}
     if not missing:
         return user_reason(planning, request) or _kept_quota(planning, request)
     uncovered = tree.uncovered(queue, usage)
     if uncovered:
         return Reason(code=Code.NOT_COVERED, queue=queue, other=", ".join(uncovered))
-    never = {
-        pair: usage[pair] - tree.potential_available(queue, pair)
-        for pair in missing
-        if usage[pair] > tree.potential_available(queue, pair)
-    }
-    owner = None if never else planning.kept_quota.keeper(queue, usage)
+    most = tree.subtree_quota if must_own else tree.potential_available
+    never = {pair: more for pair in missing if (more := usage[pair] - most(queue, pair)) > 0}
+    owner = None if never or must_own else planning.kept_quota.keeper(queue, usage)
     if owner is not None:
         return Reason(
             code=Code.KEPT_FOR_OWNER, queue=owner.queue, flavor=request.flavor, other=owner.key
@@ -168,6 +168,7 @@ def quota_reason(planning: PlanningRound, request: PlacementRequest) -> Reason |
         code=Code.QUOTA_TOO_SMALL if never else Code.QUOTA_EXCEEDED,
         queue=queue,
         flavor=request.flavor,
+        level="queue" if must_own else "",
         short=in_nanos(never or missing),
     )
 

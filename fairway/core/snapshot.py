@@ -121,7 +121,6 @@ class Snapshot:
         self.holders: dict[str, list[str]] = {name: [] for name in self._clusters}  # by key
         self.claims = Claims(self.tree, self._queues)
         self.holding: dict[str, list[str]] = {}  # queue -> workloads with a claim, by key
-        self._priorities: dict[int, int] = {}  # of workloads with a claim: how many have it
         self.reserving: list[str] = []  # by key
         self.lines: dict[str, list[Workload]] = {}  # queue -> pending workloads, in order
         self.futures: dict[str, Future] = {}  # by cluster, filled by `reservations`
@@ -286,9 +285,6 @@ class Snapshot:
         queue = held.queue if held else workload.queue
         if held:
             self.claims.count(queue, workload.user, sign)
-            self._priorities[workload.priority] = self._priorities.get(workload.priority, 0) + sign
-            if not self._priorities[workload.priority]:
-                del self._priorities[workload.priority]
             name = queue or workload.queue
             keys = self.holding.setdefault(name, [])
             if sign > 0:
@@ -395,11 +391,6 @@ class Snapshot:
         """
         packing = self.packings.get((key, cluster), {})
         return with_kept_free(packing, requests, self.spilled.get((key, cluster), ()))
-
-    @property
-    def lowest_priority(self) -> int:
-        """The lowest priority of a workload with a claim."""
-        return min(self._priorities, default=0)
 
     def leaving_in(self, cluster: str) -> Sequence[Departure]:
         """What is being stopped in a cluster, with its nodes."""

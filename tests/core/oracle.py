@@ -73,26 +73,28 @@ def can_start(case: Case) -> bool:
 def victims(case: Case) -> tuple[int, frozenset[str]] | None:
     """Where a gang that cannot start as things are starts, and who yields to it; none: nowhere.
 
-    Of all choices of flavors: the priorities above the lowest, the highest first; the least work
-    lost, the fewest, the first cluster. Nobody yields in vain.
+    Of all choices of flavors, for each priority from the highest: the priority, the least work
+    lost, the fewest; then the first cluster. Nobody yields in vain.
     """
-    lowest = min((item.priority for item in case.runs), default=0)
     found = [
-        (
-            sorted((item.priority for item in some if item.priority > lowest), reverse=True),
-            sum(item.loss for item in some),
-            len(some),
-            at,
-            some,
-        )
+        (_harm(some), at, some)
         for flavors in product(*(names for _, names in case.groups))
         for at in range(len(case.clusters))
         for some in _enough(case, at, flavors)
     ]
     if not found:
         return None
-    best = min(found, key=lambda item: item[:4])
-    return best[3], frozenset(item.key for item in best[4])
+    _, at, some = min(found, key=lambda item: item[:2])
+    return at, frozenset(item.key for item in some)
+
+
+def _harm(some: Sequence[Runner]) -> list[tuple[int, int, int]]:
+    priorities = sorted({item.priority for item in some}, reverse=True)
+    return [
+        (priority, sum(losses), len(losses))
+        for priority in priorities
+        if (losses := [item.loss for item in some if item.priority == priority])
+    ]
 
 
 def _enough(case: Case, at: int, flavors: Sequence[str]) -> Iterator[tuple[Runner, ...]]:

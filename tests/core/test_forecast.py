@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from fairway.core.forecast.starts import (
     forecast,
     impossible,
 )
-from fairway.core.model import Form, Group, Policy, Pool, Queue, Workload
+from fairway.core.model import Form, Group, Policy, Pool, Queue, Topology, Workload
 from fairway.core.nodes import Cluster
 from fairway.core.snapshot import Facts, Snapshot
 from tests.core.preemptions import FLAVOR, GPU, NOW, cluster, pods, queue, wants
@@ -169,7 +170,7 @@ CASES = [
         id="what can never start is said at once",
         workloads=[asks("wide", nodes=3), asks("w", at=1.0)],
         expect={
-            "wide": Expected(never=Reason(code=Code.IMPOSSIBLE)),
+            "wide": Expected(never=Reason(code=Code.IMPOSSIBLE, level="cluster")),
             "w": at(0, 0, 0),
         },
     ),
@@ -281,6 +282,15 @@ SPLIT_WITHIN = Policy(
     ),
 )
 POOL = Pool(name="p", shape=((GPU, 8000),), left=0)
+
+
+def within(level: str, nodes: int, gpus: int = 4, **slices: Any) -> Workload:
+    """A workload whose pods must be close together, in all or in slices."""
+    near = Topology(required=level, **slices)
+    pod_set = replace(pods(nodes, gpus), topology=near)
+    return replace(wants("w", "q"), forms=(Form(pod_sets=(pod_set,)),))
+
+
 NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
     (
         "what would fit on an empty fleet is possible, however full it is",
@@ -292,6 +302,46 @@ NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
         "no node is large enough",
         asks("w", gpus=5),
         facts_of([], clusters=[cluster("a", NODE, NODE)]),
+        Reason(code=Code.IMPOSSIBLE),
+    ),
+    (
+        "no cluster is large enough, though nodes are",
+        asks("w", nodes=3),
+        facts_of([], clusters=[cluster("a", NODE, NODE), cluster("b", NODE)]),
+        Reason(code=Code.IMPOSSIBLE, level="cluster"),
+    ),
+    (
+        "no rack is large enough, though a cluster is",
+        within("rack", 2),
+        facts_of([], clusters=[cluster("a", NODE, NODE, racks=["r1", "r2"])]),
+        Reason(code=Code.IMPOSSIBLE, level="rack"),
+    ),
+    (
+        "no rack is large enough for a slice",
+        within("", 4, slice_level="rack", slice_size=2),
+        facts_of([], clusters=[cluster("a", *[NODE] * 4, racks=["r1", "r2", "r3", "r4"])]),
+        Reason(code=Code.IMPOSSIBLE, level="rack"),
+    ),
+    (
+        "a slice fits in a rack, but no cluster has enough such racks",
+        within("", 4, slice_level="rack", slice_size=2),
+        facts_of([], clusters=[cluster("a", *[NODE] * 4, racks=["r1", "r1", "r2", "r3"])]),
+        Reason(code=Code.IMPOSSIBLE, level="cluster"),
+    ),
+    (
+        "no rack holds the whole workload",
+        replace(
+            wants("w", "q"),
+            domain="rack",
+            forms=(Form(pod_sets=(pods(1, 4), pods(1, 4, name="more"))),),
+        ),
+        facts_of([], clusters=[cluster("a", NODE, NODE, racks=["r1", "r2"])]),
+        Reason(code=Code.IMPOSSIBLE, level="rack"),
+    ),
+    (
+        "a node is too small, whatever rack it is in",
+        within("rack", 1, gpus=5),
+        facts_of([], clusters=[cluster("a", NODE, NODE, racks=["r1", "r2"])]),
         Reason(code=Code.IMPOSSIBLE),
     ),
     (
@@ -317,6 +367,22 @@ NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
         asks("w", nodes=2),
         facts_of([], [queue("q", 5, rules=NEVER)], [cluster("a", NODE, NODE)]),
         Reason(code=Code.QUOTA_TOO_SMALL, queue="q", flavor=FLAVOR, short=((GPU, 3_000_000_000),)),
+    ),
+    (
+        "what is not preemptible cannot borrow, whatever the queue above owns",
+        replace(asks("w", nodes=2), preemptible=False),
+        facts_of(
+            [],
+            [queue("all", 8), queue("q", 5, parent="all", rules=NEVER)],
+            [cluster("a", NODE, NODE)],
+        ),
+        Reason(
+            code=Code.QUOTA_TOO_SMALL,
+            queue="q",
+            flavor=FLAVOR,
+            level="queue",
+            short=((GPU, 3_000_000_000),),
+        ),
     ),
     (
         "without clusters quota alone decides",
@@ -408,7 +474,7 @@ NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
             forms=(Form(pod_sets=(replace(pods(3, 4), member_size=1),)),),
         ),
         facts_of([], clusters=[cluster("a", NODE), cluster("b", NODE), cluster("c", NODE)]),
-        Reason(code=Code.IMPOSSIBLE),
+        Reason(code=Code.IMPOSSIBLE, level="cluster", count=2),
     ),
     (
         "a gang that may be split, but not over the groups of its policy",
@@ -422,7 +488,7 @@ NEVER_CASES: list[tuple[str, Workload, Facts, Reason | None]] = [
             facts_of([], clusters=[cluster("a", NODE), cluster("b", NODE)]),
             policies={"p": SPLIT_WITHIN},
         ),
-        Reason(code=Code.IMPOSSIBLE),
+        Reason(code=Code.IMPOSSIBLE, level="cluster", count=2),
     ),
     (
         "unless the policy says that it may",

@@ -158,6 +158,12 @@ QUOTA = {
     "what cannot be preempted does not borrow": (
         [queue("root"), queue("a", 2, parent="root"), queue("b", 6, parent="root"), EAST,
          workload("rock", "a", count=4, preemptible=False)],
+        ["rock waits: QuotaTooSmall, NoVictims"],
+    ),
+    "it waits for quota of its own queue": (
+        [queue("root"), queue("a", 4, parent="root"), queue("b", 6, parent="root"), EAST,
+         workload("x", "a", count=2, running="east", priority=9),
+         workload("rock", "a", count=4, preemptible=False)],
         ["rock waits: QuotaExceeded, NoVictims"],
     ),
 }  # fmt: skip
@@ -426,6 +432,18 @@ MODES = {
          workload("s", "q", mode="Divided", replicas=7, policy="home")],
         ["s starts in east:2@h100 + west:3@h100",
          "s waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "the limit of a cluster is named where it keeps replicas back": (
+        [queue("q", 16), EAST, WEST,
+         policy("most", division={"type": "DynamicWeight", "perClusterMax": 2}),
+         workload("s", "q", mode="Divided", replicas=5, policy="most")],
+        ["s starts in east:2@h100 + west:2@h100", "s waits: ReplicasLimited, PartlyPlaced"],
+    ),
+    "the limit of a group is named beside a group that is full": (
+        [queue("q", 16), EAST, cluster("west", 1), NEAR_FEW,
+         workload("s", "q", mode="Divided", replicas=5, policy="few")],
+        ["s starts in east:2@h100 + west:1@h100",
+         "s waits: ReplicasLimited, DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
     ),
     "a service that shrinks leaves the last group first": (
         [queue("q", 16), EAST, WEST, HOME_FIRST,

@@ -26,6 +26,8 @@ from tests.builders import (
     fleet,
     leaving,
     plan_of,
+    policy,
+    pool,
     queue,
     told,
     workload,
@@ -167,6 +169,12 @@ def own_eight(**fungibility: str) -> Plain:
                  fungibility=fungibility)  # fmt: skip
 
 
+def own_a100(**fungibility: str) -> Plain:
+    """A queue with eight A100 of its own, and none of the first flavor."""
+    return queue("q", quotas={"h100": 0, "a100": 8}, parent="root", preemption=LOWER,
+                 fungibility=fungibility)  # fmt: skip
+
+
 _NEAR_AND_FAR = [
     A100, queue("root"), queue("team", parent="root"),
     queue("near", quotas={"h100": 0, "a100": 8}, parent="team"),
@@ -202,8 +210,69 @@ FLAVORS = {
         ["short yields to urgent", "urgent starts in west:8@a100 after short"],
     ),
     "idle capacity of any flavor comes before victims": (
-        [*two_flavors(_STOPS), runs("low"), urgent(8)],
+        [*two_flavors(), runs("low"), urgent(8)],
         ["urgent starts in west:8@a100"],
+    ),
+    "a queue that may stop its search preempts on the first flavor, though the next is idle": (
+        [*two_flavors(_STOPS), runs("low"), urgent(8)],
+        ["low yields to urgent", "urgent starts in east:8@h100 after low"],
+    ),
+    "it takes the next flavor where nobody on the first may be preempted": (
+        [*two_flavors(_STOPS), runs("equal", priority=9), urgent(8)],
+        ["urgent starts in west:8@a100"],
+    ),
+    "it waits for what is being freed of the first flavor": (
+        [*two_flavors(_STOPS), leaving(runs("stopping")), urgent(8)],
+        ["urgent starts in east:8@h100 after stopping", "stopping waits: StillEnding"],
+    ),
+    "a queue that may stop its search and preempts nobody takes the next flavor": (
+        [A100, queue("q", quotas={"h100": 8, "a100": 8}, fungibility=_STOPS), cluster("east", 8),
+         cluster("west", 8, model="a100"), leaving(runs("stopping")), urgent(8)],
+        ["urgent starts in west:8@a100", "stopping waits: StillEnding"],
+    ),
+    "the search stops where the place of victims is borrowed": (
+        [*_LENDER, own_a100(**_STOPS), runs("low"), urgent(8)],
+        ["low yields to urgent", "urgent starts in east:8@h100 after low"],
+    ),
+    "but not if the queue borrows last": (
+        [*_LENDER, own_a100(**_STOPS, whenCanBorrow="TryNextFlavor"), runs("low"), urgent(8)],
+        ["urgent starts in west:8@a100"],
+    ),
+    "a queue that may stop its search uses idle capacity of any flavor first if its policy does": (
+        [*two_flavors(_STOPS), cluster("north", 1),
+         policy("p", ["east", "west"], ["north"], ladder=[
+             {"group": "g0", "rung": "Idle"}, {"group": "g1", "rung": "Idle"},
+             {"group": "g0", "rung": "Preempt"}]),
+         runs("low"), urgent(8, policy="p")],
+        ["urgent starts in west:8@a100"],
+    ),
+    "a flavor whose new nodes cost less than the work lost does not stop the search": (
+        [flavor("h100", prices={"nvidia.com/gpu": "4"}), *two_flavors(_STOPS)[:2],
+         cluster("east", 8, pools=[pool("p", 8, stock=1, pricePerHour="1")]),
+         cluster("west", 8, model="a100"), policy("thrifty", weighPrice=True),
+         runs("low", since=36000), urgent(8, policy="thrifty")],
+        ["urgent starts in west:8@a100"],
+    ),
+    "a service preempts on the first flavor, and takes the rest of the next": (
+        [*two_flavors(_STOPS), runs("low", count=4), runs("equal", count=4, priority=9),
+         workload("web", "q", mode="Divided", replicas=6, priority=9)],
+        ["low yields to web", "web starts in east:4@h100 + west:2@a100 after low"],
+    ),
+    "a sweep as well": (
+        [*two_flavors(_STOPS), runs("low", count=4), runs("equal", count=4, priority=9),
+         workload("tasks", "q", mode="Independent", tasks={"count": 6}, priority=9)],
+        ["low yields to tasks", "tasks starts in east:4@h100 + west:2@a100 after low"],
+    ),
+    "a service that is divided by given weights uses what is idle first": (
+        [*two_flavors(_STOPS), policy("even", division={"type": "StaticWeight"}),
+         runs("low", count=4),
+         workload("web", "q", mode="Divided", replicas=8, priority=9, policy="even")],
+        ["web starts in east:4@h100 + west:4@a100"],
+    ),
+    "without clusters the search stops in the same way": (
+        [A100, queue("q", quotas={"h100": 8, "a100": 8}, preemption=LOWER, fungibility=_STOPS),
+         workload("low", "q", count=8, running="gone"), urgent(8)],
+        ["low yields to urgent", "urgent starts in nowhere:8@h100 after low"],
     ),
     "reclaiming comes before preempting one's own, whatever the priorities": (
         [A100, queue("root"), queue("q", quotas={"h100": 8, "a100": 8}, parent="root",
@@ -286,6 +355,11 @@ _PEERS = [
     queue("guest", 0, parent="root"),
 ]  # fmt: skip
 
+_LONG_AND_SHORT = [
+    runs("long", count=4, since=36000), runs("short-1", count=2, since=60),
+    runs("short-2", count=2, since=60),
+]  # fmt: skip
+
 KEY = {
     "who borrows yields before a workload of the same queue, whatever the priorities": (
         [*_GUESTS, cluster("east", 8), runs("own", count=4, priority=-5),
@@ -318,11 +392,42 @@ KEY = {
         ["low-1 yields to urgent", "low-2 yields to urgent", "high-1 yields to urgent",
          "urgent starts in east:5@h100 after low-1, low-2, high-1"],
     ),
-    "of the lowest priority, two that lost little go rather than one that lost much": (
-        [queue("q", 8, preemption=LOWER), cluster("east", 8), runs("long", count=4, since=36000),
-         runs("short-1", count=2, since=60), runs("short-2", count=2, since=60), urgent(4)],
+    "of one priority, two that lost little go rather than one that lost much": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 8), *_LONG_AND_SHORT, urgent(4)],
         ["short-1 yields to urgent", "short-2 yields to urgent",
          "urgent starts in east:4@h100 after short-1, short-2"],
+    ),
+    "a workload of a lower priority elsewhere changes nothing": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 8), *_LONG_AND_SHORT, urgent(4),
+         queue("z", 8), cluster("west", 8),
+         workload("bystander", "z", count=8, running="west", priority=-1)],
+        ["short-1 yields to urgent", "short-2 yields to urgent",
+         "urgent starts in east:4@h100 after short-1, short-2"],
+    ),
+    "nor does one of the same queue that is too small to help": (
+        [queue("q", 9, preemption=LOWER), cluster("east", 9), *_LONG_AND_SHORT, urgent(4),
+         runs("small", count=1, priority=-1)],
+        ["short-1 yields to urgent", "short-2 yields to urgent",
+         "urgent starts in east:4@h100 after short-1, short-2"],
+    ),
+    "it is the same with sets in several clusters": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 4), cluster("west", 4),
+         queue("z", 8), cluster("north", 8),
+         *(workload(name, "q", count=2, running="west", priority=5, since=60)
+           for name in ("short-1", "short-2")),
+         runs("long", count=4, priority=5, since=36000),
+         workload("bystander", "z", count=8, running="north", priority=-1), urgent(4)],
+        ["short-1 yields to urgent", "short-2 yields to urgent",
+         "urgent starts in west:4@h100 after short-1, short-2"],
+    ),
+    "work of a higher priority counts before any of a lower one": (
+        [queue("q", 8, preemption=LOWER), cluster("east", 8),
+         runs("high-long", count=3, priority=5, since=7200),
+         runs("high-short", count=3, priority=5, since=60),
+         runs("low-short", count=1, priority=1, since=60),
+         runs("low-long", count=1, priority=1, since=36000), urgent(4)],
+        ["low-short yields to urgent", "high-short yields to urgent",
+         "urgent starts in east:4@h100 after low-short, high-short"],
     ),
 }  # fmt: skip
 

@@ -382,7 +382,6 @@ def is_in(workload: Workload, where: str) -> bool:
 def harm_of(world: World, chosen: Sequence[Workload]) -> tuple[object, ...]:
     """The key of a set, as it is stated."""
     staying = [holder for holder in world.holders if holder not in chosen]
-    lowest = min(item.priority for item in world.holders)
     others = [item for item in chosen if item.queue != world.comes.queue]
     return (
         sum(comes_back(world, staying, item) for item in chosen),
@@ -390,9 +389,11 @@ def harm_of(world: World, chosen: Sequence[Workload]) -> tuple[object, ...]:
         -min(share_of(world, item) for item in others)
         if world.fair and others
         else Fraction(-(10**9)),
-        sorted((item.priority for item in chosen if item.priority > lowest), reverse=True),
-        sum(loss_of(item) for item in chosen),
-        len(chosen),
+        [
+            (priority, sum(losses), len(losses))
+            for priority in sorted({item.priority for item in chosen}, reverse=True)
+            if (losses := [loss_of(item) for item in chosen if item.priority == priority])
+        ],
     )
 
 

@@ -30,7 +30,14 @@ FACTS: dict[Code, tuple[dict[str, Any], ...]] = {
     Code.QUEUE_FULL: ({"other": ""}, {"other": "ada", "count": 3}),
     Code.CLAIMS_EXCEEDED: ({}, {"count": 3}),
     Code.USER_LIMIT_EXCEEDED: ({"other": "ada"},),
-    Code.QUOTA_EXCEEDED: ({}, {"short": (GPUS, CPUS)}, {"flavor": "h100,a100"}),
+    Code.IMPOSSIBLE: ({"level": ""}, {}, {"level": "cluster"}, {"level": "cluster", "count": 2}),
+    Code.QUOTA_EXCEEDED: (
+        {},
+        {"short": (GPUS, CPUS)},
+        {"flavor": "h100,a100"},
+        {"level": "queue"},
+    ),
+    Code.QUOTA_TOO_SMALL: ({}, {"level": "queue"}),
     Code.NO_FLAVOR: ({"other": "its nodes are tainted"}, {"flavor": ""}),
     Code.HOLDING_OUT: ({"other": "its form small"},),
     Code.FLAVORS_OVERLAP: ({"other": "a100"}, {"other": "a100", "count": 3}),
@@ -39,6 +46,10 @@ FACTS: dict[Code, tuple[dict[str, Any], ...]] = {
     Code.CLOSED: ({"other": "it is held"},),
     Code.KIND_NOT_SERVED: ({"other": "ray.io/v1/RayJob"},),
     Code.PINNED: ({"other": "west"},),
+    Code.REPLICAS_LIMITED: (
+        {"rule": "perClusterMax"},
+        {"cluster": "", "group": "home", "rule": "replicasMax", "count": 3},
+    ),
     Code.SPREAD_UNMET: ({"other": "3 regions are needed and 2 have room"},),
     Code.DOES_NOT_FIT: (
         {"other": ""},

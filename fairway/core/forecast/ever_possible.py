@@ -20,7 +20,7 @@ import numpy as np
 from fairway.api.meta import Rung, Taint
 from fairway.api.reasons import Code, Reason
 from fairway.core.allowances import ADMITTED, Allowance
-from fairway.core.model import Workload
+from fairway.core.model import PodSet, Topology, Workload
 from fairway.core.modes.gang_split import across_groups, can_split, is_ever_split, within_groups
 from fairway.core.modes.ladder import steps_of
 from fairway.core.nodes import Cluster
@@ -72,7 +72,7 @@ def never_starts(planning: PlanningRound, workload: Workload) -> Reason | None:
                 return None
             else:
                 reasons.extend(_excluded(planning, request))
-                reasons.append(Reason(code=Code.IMPOSSIBLE))
+                reasons.append(_too_small(planning, request))
     return min(reasons, key=_blame, default=Reason(code=Code.IMPOSSIBLE))
 
 
@@ -128,6 +128,34 @@ def _has_room(planning: PlanningRound, request: PlacementRequest) -> bool:
         return False
     grounds = (*within_groups(planning, workload), across_groups(planning, workload))
     return any(is_ever_split(planning, request, tuple(clusters)) for clusters in grounds)
+
+
+def _too_small(planning: PlanningRound, request: PlacementRequest) -> Reason:
+    """What is too small: each domain of a topology level, each cluster, or each node."""
+    workload, form = request.workload, request.form
+
+    def has_room(pod_set: PodSet, count: int, level: str = "") -> bool:
+        pods = replace(pod_set, count=count, least=count, topology=Topology(required=level))
+        alone = PlacementRequest(
+            replace(workload, domain=""), replace(form, pod_sets=(pods,)), request.assignment
+        )
+        return _has_room(planning, alone)
+
+    for pod_set in form.pod_sets:
+        topology = pod_set.topology
+        for level, count in (
+            (topology.slice_level, topology.slice_size),
+            (topology.required, pod_set.count),
+        ):
+            if level and has_room(pod_set, count) and not has_room(pod_set, count, level):
+                return Reason(code=Code.IMPOSSIBLE, level=level)
+    anywhere = PlacementRequest(replace(workload, domain=""), form, request.assignment)
+    if workload.domain and _has_room(planning, anywhere):
+        return Reason(code=Code.IMPOSSIBLE, level=workload.domain)
+    if all(has_room(pod_set, 1) for pod_set in form.pod_sets if pod_set.count):
+        most = workload.clusters_max if can_split(workload, form) else 0
+        return Reason(code=Code.IMPOSSIBLE, level="cluster", count=most)
+    return Reason(code=Code.IMPOSSIBLE)
 
 
 def _reach(planning: PlanningRound, workload: Workload) -> dict[str, set[Rung]]:

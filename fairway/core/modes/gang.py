@@ -29,7 +29,7 @@ from fairway.core.modes.ladder import (
     forms_due,
     least_harmful,
     offers,
-    reaches,
+    parts_of,
     steps_of,
 )
 from fairway.core.modes.outcome import Outcome
@@ -78,6 +78,10 @@ class _Gang:
     form: Form
     is_last_resort: bool = False
     is_placed: bool = False
+
+    @property
+    def needs_all_flavors(self) -> bool:
+        return False
 
     def wants(self, rung: Rung) -> bool:
         del rung
@@ -220,19 +224,18 @@ class _Gang:
         step = LadderStep(group="", clusters=NOWHERE, options=options)
         if not options:
             outcome.reasons.append(no_flavor(self.planning, self.workload, self.form))
-        for reach in reaches(self.planning, self.workload):
-            for option in self._by_preference(options):
+        for part in (*parts_of(self, step), step):
+            for option in self._by_preference(part.options):
                 request = self._request(option)
                 reason = self._quota_reason(request)
-                if reason is None and self._borrow_level(option) <= reach:
+                if reason is None and self._borrow_level(option) <= part.reach:
                     self._admit(request, ("", ""), None, outcome)
                     return
-                if reason is not None and reach == ANYWHERE:
+                if reason is not None and part is step:
                     outcome.reasons.append(reason)
-            offers = self.offers(replace(step, reach=reach), Outcome())
-            best = least_harmful(self.planning, self.workload, offers)
+            best = least_harmful(self.planning, self.workload, self.offers(part, Outcome()))
             if best is not None:
-                with self.planning.leaving.within(reach):
+                with self.planning.leaving.within(part.reach):
                     self.take_victims(best, "", outcome)
                 return
 

@@ -8,6 +8,8 @@ much as they get. The rules are the same for all modes:
 - a rung whose circuit breaker is open gives nothing, and a reason says so;
 - if the policy weighs prices, new nodes that cost less than the lost work come before victims;
 - if the queue tries the next flavor before it borrows, its own quota comes first;
+- if the queue stops at the first flavor that works, victims on a flavor come before idle capacity
+  of the next, where the policy preempts right after it has looked for idle capacity;
 - if the queue prefers preemption to borrowing, a group is first tried without borrowing, then with
   quota from ever higher up the tree;
 - every refusal is a reason, computed only when it is read.
@@ -48,6 +50,7 @@ class LadderStep:
     clusters: Names
     options: list[Assignment]
     reach: int = ANYWHERE
+    is_narrow: bool = False  # only some flavors of the queue are tried: the others come later
 
 
 class Climber(Protocol):
@@ -59,6 +62,9 @@ class Climber(Protocol):
     def workload(self) -> Workload: ...
     @property
     def form(self) -> Form: ...
+    @property
+    def needs_all_flavors(self) -> bool:
+        """Whether the flavors of a step must be looked at together, whatever the queue says."""
 
     def wants(self, rung: Rung) -> bool:
         """Whether the workload would take more on a rung."""
@@ -126,11 +132,13 @@ def climb(climber: Climber, outcome: Outcome) -> None:
     }
     steps = steps_of(planning, workload)
     preempting = {group for group, rung, _ in steps if rung == "Preempt"}
-    passes = reaches(planning, workload)
-    for group, rung, names in steps:
+    for place, (group, rung, names) in enumerate(steps):
         step = LadderStep(group=group, clusters=names, options=options)
-        for reach in passes[:-1] if rung == "Idle" and group in preempting else ():
-            _take_near(climber, replace(step, reach=reach), outcome)
+        if rung == "Idle" and group in preempting:
+            following = steps[place + 1 : place + 2]
+            is_next = any(after[:2] == (group, "Preempt") for after in following)
+            for part in parts_of(climber, step, preempts_next=is_next):
+                _take_part(climber, part, outcome)
         if rung == "Preempt" and climber.wants(rung) and _is_cheaper_to_buy(climber, step):
             climber.take_new_nodes(step, outcome)
         if not climber.wants(rung):
@@ -166,8 +174,36 @@ def _is_cheaper_to_buy(climber: Climber, step: LadderStep) -> bool:
     return bool(lost and bought) and min(bought) < min(lost)
 
 
-def _take_near(climber: Climber, step: LadderStep, outcome: Outcome) -> None:
-    """Takes idle capacity, else victims, without borrowing from further up than a step reaches.
+def parts_of(
+    climber: Climber, step: LadderStep, *, preempts_next: bool = True
+) -> Iterator[LadderStep]:
+    """The parts of a step in which idle capacity and victims are tried before the whole step.
+
+    If the queue prefers preemption to borrowing: what is near, then ever more of the quota tree. If
+    it stops at the first flavor that works: each flavor, without borrowing if it borrows last.
+    """
+    planning, workload = climber.planning, climber.workload
+    for reach in reaches(planning, workload)[:-1]:
+        yield replace(step, reach=reach)
+    if preempts_next and len(step.options) > 1 and _stops_search(climber):
+        reach = 0 if borrows_last(planning, workload) else ANYWHERE
+        for option in step.options:
+            yield replace(step, options=[option], reach=reach, is_narrow=True)
+
+
+def _stops_search(climber: Climber) -> bool:
+    """Whether the first flavor that works is taken, be it idle or by preemption."""
+    planning, queue = climber.planning, climber.planning.queue(climber.workload)
+    return (
+        not queue.fungibility.compares_victims
+        and not climber.needs_all_flavors
+        and (queue.preemption.within_queue != "Never" or queue.preemption.reclaim != "Never")
+        and planning.stopped_by("Preempt") is None
+    )
+
+
+def _take_part(climber: Climber, part: LadderStep, outcome: Outcome) -> None:
+    """Takes idle capacity, else victims, within a part of a step.
 
     Reasons are left to the later steps, which look at everything again.
     """
@@ -178,11 +214,13 @@ def _take_near(climber: Climber, step: LadderStep, outcome: Outcome) -> None:
     for take in takes:
         if climber.wants("Idle"):
             attempt = Outcome()
-            with planning.leaving.within(step.reach):
-                take(step, attempt)
+            with planning.leaving.within(part.reach):
+                take(part, attempt)
             outcome.steps.extend(attempt.steps)
             if not climber.wants("Idle"):
                 outcome.reasons.clear()
+        if part.is_narrow and climber.wants("Idle") and _is_cheaper_to_buy(climber, part):
+            return  # this flavor does not stop the search
 
 
 def offers(

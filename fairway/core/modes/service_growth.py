@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from fairway.api.meta import Rung
+from fairway.core.clusters.candidates import Names
 from fairway.core.model import Form, Workload
 from fairway.core.modes.allocation import evict, provision
 from fairway.core.modes.division import divide
@@ -59,6 +60,11 @@ class Growth:
     def form(self) -> Form:
         return self.service.form
 
+    @property
+    def needs_all_flavors(self) -> bool:
+        """Whether clusters are divided together, whatever flavor each has; or get copies."""
+        return self.service.is_bound or self.service.is_copied
+
     def wants(self, rung: Rung) -> bool:
         """Whether replicas are missing; copies also go wherever there is idle room."""
         return self.service.waiting > 0 or (rung == "Idle" and self.service.is_copied)
@@ -86,15 +92,22 @@ class Growth:
                 self._divide(step, option, usable, reach=reach)
                 if reach == step.reach and service.waiting > 0:
                     self._refuse(step, option, usable, outcome)
+        if service.waiting > 0:
+            outcome.reasons.extend(dict.fromkeys(service.limits_on(step.clusters).values()))
 
     def _options(self, step: LadderStep) -> list[Assignment]:
         """The flavors that any cluster of a step may use, in order."""
         options: list[Assignment] = []
         for name in step.clusters:
             options.extend(
-                option for option in self.service.options_of(name) if option not in options
+                option for option in self._options_of(name, step) if option not in options
             )
         return options
+
+    def _options_of(self, cluster: str, step: LadderStep) -> list[Assignment]:
+        """The flavors that a step tries in a cluster."""
+        options = self.service.options_of(cluster)
+        return [each for each in options if each in step.options] if step.is_narrow else options
 
     def usable(self, step: LadderStep, option: Assignment) -> dict[str, int]:
         """How many replicas fit in each cluster; not counted where the bounds rule a fit out."""
@@ -196,12 +209,17 @@ class Growth:
         whole = service.workload.replicas if service.is_copied else math.inf
         short = [name for name in sorted(usable) if service.counts.get(name, 0) < whole]
         # In clusters that have room the rules of division are the cause.
-        full = [name for name in short if not usable[name] or not service.room_for(name, option)]
+        limited = service.limits_on(short)
+        full = [
+            name
+            for name in short
+            if name not in limited and (not usable[name] or not service.room_for(name, option))
+        ]
         if full:
             outcome.reasons.later(
                 no_room_for_more(planning, request, step.group, full, service.waiting)
             )
-        if service.policy.spread and len(full) < len(short):
+        if service.policy.spread and len(full) + len(limited) < len(short):
             outcome.reasons.append(spread_reason(service.policy.spread, step.group))
 
     # Victims.
@@ -221,7 +239,10 @@ class Growth:
                     spent.update(more)
                     continue
                 self._say_rules(step, places_left, outcome)
-                outcome.reasons.extend(self.planning.no_victims(step.group, step.clusters))
+                limited, clusters = service.limits_on(step.clusters), step.clusters
+                if limited:
+                    clusters = Names(name for name in clusters if name not in limited)
+                outcome.reasons.extend(self.planning.no_victims(step.group, clusters))
                 return
             most = more[best.cluster] - service.least_in(best.cluster)
             self.take(best, outcome)
@@ -284,7 +305,7 @@ class Growth:
         """The clusters that may have victims for a replica, with the flavors to try."""
         searched: list[tuple[Assignment, Set[str]]] = []
         for name in step.clusters:
-            for option in self.service.options_of(name):
+            for option in self._options_of(name, step):
                 names = next((names for known, names in searched if known == option), None)
                 if names is None:
                     request = self.service.request(option)
@@ -329,7 +350,10 @@ class Growth:
             if service.waiting <= 0 or not self._is_short(step):
                 return
             offers: dict[str, tuple[int, Assignment]] = {}
+            limited = service.limits_on(step.clusters)
             for name in filter(service.may_open, step.clusters):
+                if name in limited:
+                    continue
                 for option in service.options_of(name):
                     quota = service.quota_for(option, reach=reach)
                     most = self._most_in(name, min(service.shortage(option), quota))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fairway.api.meta import Rung
+from fairway.api.reasons import Code, Reason
 from fairway.core.admission import taken_in
 from fairway.core.clusters.candidates import (
     Avoided,
@@ -186,6 +187,33 @@ class Service:
         if self.is_copied or all(limit is None for limit in limits):
             return 0
         return sum(self.counts.values()) - sum(kept_within(self).values())
+
+    def limits_on(self, clusters: Iterable[str]) -> dict[str, Reason]:
+        """Those clusters that have as many replicas as the policy allows, each with the limit."""
+        most = self.policy.division.cluster_max
+        groups = {
+            group.name: group.replicas_max
+            for group in self.policy.groups
+            if group.replicas_max is not None
+        }
+        if self.is_copied or (most is None and not groups):
+            return {}
+        in_group: dict[str, int] = {}
+        for name, count in self.counts.items():
+            group = group_of(name, self.policy) or ""
+            in_group[group] = in_group.get(group, 0) + count
+        limits: dict[str, Reason] = {}
+        for name in clusters:
+            group = group_of(name, self.policy) or ""
+            if most is not None and self.counts.get(name, 0) >= most:
+                limits[name] = Reason(
+                    code=Code.REPLICAS_LIMITED, cluster=name, rule="perClusterMax", count=most
+                )
+            elif group in groups and in_group.get(group, 0) >= groups[group]:
+                limits[name] = Reason(
+                    code=Code.REPLICAS_LIMITED, group=group, rule="replicasMax", count=groups[group]
+                )
+        return limits
 
     def options_of(self, cluster: str) -> list[Assignment]:
         """The flavors to try in a cluster; a cluster that has replicas keeps its flavors."""

@@ -95,6 +95,10 @@ class _Sweep:
         if has_made_yield(self.workload):
             self.rung = "Preempt"
 
+    @property
+    def needs_all_flavors(self) -> bool:
+        return False
+
     def wants(self, rung: Rung) -> bool:
         del rung
         return bool(self.left)

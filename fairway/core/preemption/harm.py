@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from fairway.core.quota.shares import Share
 
 Guilt = tuple[int, int]  # of a queue, by its share: less is guiltier
+# For each priority of a set, the highest first: the priority, the work lost, the number of victims.
+Losses = tuple[tuple[int, int, int], ...]
 
 GUILTIEST: Final[Guilt] = (-1, 0)
 
@@ -23,9 +25,7 @@ class Harm(NamedTuple):
     come_back: int = 0  # victims that could reclaim elsewhere at once what they used
     has_own: bool = False  # whether any victim is of the preemptor's own queue
     guilt: Guilt = GUILTIEST  # of the least guilty queue
-    priorities: tuple[int, ...] = ()  # above the lowest in the fleet, the highest first
-    loss: int = 0
-    number: int = 0
+    losses: Losses = ()
 
 
 class Rank(NamedTuple):
@@ -39,8 +39,17 @@ class Rank(NamedTuple):
     key: str
 
 
-def above(lowest: int, priorities: Sequence[int]) -> tuple[int, ...]:
-    return tuple(sorted((each for each in priorities if each > lowest), reverse=True))
+def losses_of(victims: Iterable[tuple[int, int]]) -> Losses:
+    """What victims lose, each given as its priority and the work that it loses.
+
+    One more victim, a higher priority of one, or more work lost never makes the result less. So a
+    set of the least that each victim can be gives a lower bound.
+    """
+    totals: dict[int, tuple[int, int]] = {}
+    for priority, loss in victims:
+        lost, number = totals.get(priority, (0, 0))
+        totals[priority] = (lost + loss, number + 1)
+    return tuple((priority, *totals[priority]) for priority in sorted(totals, reverse=True))
 
 
 def guilt_of(share: Share) -> Guilt:
@@ -60,10 +69,8 @@ class Bounds:
         ranked: Sequence[Rank],
         gives: Sequence[Sequence[int]],
         missing: Sequence[int],
-        lowest: int,
     ) -> None:
         self._ranked = ranked
-        self._lowest = lowest
         self._gives = gives
         self._missing = missing
         columns = [[row[place] for row in gives[: len(ranked)]] for place in range(len(missing))]
@@ -94,12 +101,13 @@ class Bounds:
             come_back=sum(r.comes_back for r in ranks) + backs[late] + more * backs[start],
             has_own=any(r.is_own for r in ranks) or owns[late],
             guilt=max([guilts[late], *(r.guilt for r in ranks)]),
-            priorities=above(
-                self._lowest,
-                [priorities[late], *[priorities[start]] * more, *(r.priority for r in ranks)],
+            losses=losses_of(
+                [
+                    (priorities[late], losses[late]),
+                    *[(priorities[start], losses[start])] * more,
+                    *((r.priority, r.loss) for r in ranks),
+                ]
             ),
-            loss=sum(r.loss for r in ranks) + losses[late] + more * losses[start],
-            number=len(kept) + 1 + more,
         )
 
 

@@ -2,9 +2,10 @@
 
 Sets are compared by one key, in this order: how many victims could come straight back, since their
 queue owns what they used and others borrow it; whether any is of the preemptor's own queue; with
-fair sharing, how little the least guilty queue exceeds its share; the priorities of the set, the
-highest first; the work lost; the number of victims. Victims of the lowest priority in the fleet are
-left out of the priorities: between these the work lost decides, not how many there are.
+fair sharing, how little the least guilty queue exceeds its share; then, for each priority of the
+set, the highest first: the priority, the work lost, the number of victims. The key depends on the
+set alone, so it compares sets of different clusters and flavors, and nothing else in the fleet
+changes which of them is chosen.
 
 Who could come straight back depends on the whole set, and is known only once it is tried; a bound
 on it, and the rest of the key, are known for each candidate. So the search goes through sets in
@@ -33,7 +34,7 @@ from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
 from fairway.core.packing.pack import short_allowances
 from fairway.core.preemption.freed_bounds import Ground
-from fairway.core.preemption.harm import GUILTIEST, Bounds, Harm, Rank, above, guilt_of
+from fairway.core.preemption.harm import GUILTIEST, Bounds, Harm, Rank, guilt_of, losses_of
 from fairway.core.preemption.holders import Foot, Holder, free_nodes
 from fairway.core.preemption.rules import PreemptionCase
 
@@ -93,7 +94,6 @@ class Search:
         self._planning = planning
         self._case = case
         self._reach = reach
-        self._lowest = planning.snapshot.lowest_priority
         ranks = self._ranks(candidates)
         order = sorted(range(len(candidates)), key=ranks.__getitem__)
         self._candidates = [candidates[number] for number in order]
@@ -189,7 +189,7 @@ class Search:
 
     def _by_bound(self, allowed: Chosen) -> Iterator[tuple[Harm, Chosen]]:
         """Sets that may be sufficient, each with a bound: no set that follows is below it."""
-        bounds = Bounds(self._ranked[: len(allowed)], self._gives, self._missing, self._lowest)
+        bounds = Bounds(self._ranked[: len(allowed)], self._gives, self._missing)
         heap: list[tuple[Harm, Chosen]] = []
 
         def push(kept: Chosen, start: int) -> None:
@@ -260,9 +260,7 @@ class Search:
             come_back=sum(verdict.comes_back for verdict in verdicts),
             has_own=any(rank.is_own for rank in ranks),
             guilt=max(rank.guilt for rank in ranks),
-            priorities=above(self._lowest, [rank.priority for rank in ranks]),
-            loss=sum(rank.loss for rank in ranks),
-            number=len(chosen),
+            losses=losses_of((rank.priority, rank.loss) for rank in ranks),
         )
 
     def _is_enough(self, chosen: Chosen) -> bool:

@@ -2868,7 +2868,7 @@ export interface components {
                      */
                     whenCanBorrow: "Borrow" | "MayStopSearch" | "TryNextFlavor";
                     /**
-                     * @description If something must be preempted: MayStopSearch takes the first flavor that has victims, TryNextFlavor compares all flavors: by whether quota is only reclaimed, by how much is borrowed, then by the harm to the victims. Preempt is an older name of MayStopSearch.
+                     * @description If a flavor fits only by preemption: MayStopSearch preempts there, even if the next flavor is idle; a flavor on which no victims are found does not stop the search. TryNextFlavor first looks for idle capacity of other flavors, then compares the victims on all of them: by whether quota is only reclaimed, by how much is borrowed, then by the harm. With MayStopSearch too, idle capacity of all flavors comes first for services that have given weights, rules of spread or copies, and where the policy's ladder does not preempt in a group right after it looks for idle capacity. Preempt is an older name of MayStopSearch.
                      * @default TryNextFlavor
                      * @enum {string}
                      */
