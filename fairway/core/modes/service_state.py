@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fairway.api.meta import Rung
@@ -10,7 +10,7 @@ from fairway.core.admission import taken_in
 from fairway.core.clusters.candidates import Candidates, group_of
 from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
-from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
+from fairway.core.model import Division, Form, Placed, PlacedPods, PodSet, Policy, Workload
 from fairway.core.modes.allocation import placed_of
 from fairway.core.modes.copies import carriers, missing_copies
 from fairway.core.modes.division import DivisionTally, DivisionTarget, divide, static_weights
@@ -255,7 +255,7 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
     """Every cluster that has replicas or may get some, as a target of division."""
     group_of = service.candidates.group_of()
     names = sorted({*service.counts, *usable})
-    weights = static_weights(service.policy.division, names)
+    weights = _weights(service.policy.division, group_of, names)
     clusters = service.planning.snapshot.facts.clusters
     unwelcome = service.candidates.unwelcome
     return [
@@ -272,6 +272,20 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
         )
         for name in names
     ]
+
+
+def _weights(
+    division: Division, group_of: Mapping[str, str], names: Iterable[str]
+) -> dict[str, int]:
+    """Given weights, group by group: they do not depend on which clusters a step looks at."""
+    members: dict[str, set[str]] = {}
+    for name in {*group_of, *names}:
+        members.setdefault(group_of.get(name, ""), set()).add(name)
+    return {
+        name: weight
+        for some in members.values()
+        for name, weight in static_weights(division, some).items()
+    }
 
 
 def _bought(service: Service, cluster: str) -> int:
