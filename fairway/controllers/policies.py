@@ -102,19 +102,21 @@ def status_of(policy: PlacementPolicy, choice: Choice, now: float) -> PlacementP
         )
         for position, chosen in enumerate(choice.chosen[:_DECISIONS_MOST])
     )
-    reason, message = _verdict(choice)
+    reason, fault = _verdict(choice)
+    total, listed = len(choice.chosen), len(decisions)
+    note = f"the best {listed} of {total} chosen clusters are listed" if listed < total else ""
     condition = Condition(
         type=_SATISFIED,
-        status="False" if message else "True",
+        status="False" if fault else "True",
         reason=reason,
-        message=message,
+        message=fault or note,
         observed_generation=policy.metadata.generation,
         last_transition_time=moment,
     )
     return replace(
         policy.status,
         observed_generation=policy.metadata.generation,
-        chosen=len(decisions),
+        chosen=total,
         decisions=decisions,
         conditions=with_condition(policy.status.conditions, condition),
     )

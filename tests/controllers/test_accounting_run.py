@@ -63,6 +63,15 @@ async def test_gpu_hours_and_money_of_a_workload_are_recorded(fleet: Fleet) -> N
     assert float(money(used)) == pytest.approx(2 * float(hours(used)), abs=0.02)
 
 
+async def test_the_fleet_says_which_label_names_the_team(fleet: Fleet) -> None:
+    head = "apiVersion: fairway.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\n"
+    await fleet.apply(f"{head}spec: {{accounting: {{teamLabel: squad}}}}")
+    await fleet.apply(job("train").replace("default,", "default, labels: {squad: vision},"))
+    await fleet.until("train", "Running", 60)
+    await fleet.clock.advance(120)
+    assert {row.team for row in await rows(fleet.store) if row.workload} == {"vision"}
+
+
 async def test_the_first_account_is_there_within_half_a_minute(fleet: Fleet) -> None:
     await fleet.clock.advance(30)
     assert {row.use for row in await rows(fleet.store)} == {"Idle"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +304,38 @@ async def test_nobody_needs_no_replica_and_somebody_gets_one(fleet: Fleet, dials
     assert await condition(fleet, "ScaledToZero") == "False NotScaledToZero"
 
 
+_WAITING = {"metric": {"name": "waiting"}, "target": QUEUE["external"]["target"]}
+_OF_SERVICE = {"describedObject": {"kind": "Service", "name": "chat"}, **_WAITING}
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        {"type": "External", "external": {**_WAITING, "activationValue": "8"}},
+        {"type": "Object", "object": {**_OF_SERVICE, "activationValue": "8"}},
+    ],
+    ids=["external", "of an object"],
+)
+async def test_a_load_below_its_activation_value_is_none(
+    fleet: Fleet, dials: Dials, metric: dict[str, Any]
+) -> None:
+    dials.set["waiting"] = 5.0
+    await fleet.apply(SERVICE)
+    await fleet.apply(
+        autoscaler(
+            minReplicas=0,
+            metrics=[metric],
+            scaleToZero={"idleSeconds": 60},
+            behavior={"scaleDown": {"stabilizationWindowSeconds": 30}},
+        )
+    )
+    await fleet.clock.advance(150)
+    assert await replicas(fleet) == 0
+    dials.set["waiting"] = 9.0
+    await fleet.clock.advance(15)
+    assert await replicas(fleet) == 1
+
+
 async def test_schedules_hold_from_their_moment_on_where_they_are(
     fleet: Fleet, dials: Dials, clock: VirtualClock
 ) -> None:
@@ -442,6 +475,26 @@ async def test_what_pods_use_is_asked_of_their_clusters(fleet: Fleet, meter: Met
     assert await replicas(fleet) == 4
     (current,) = (await scaled(fleet)).status.current_metrics
     assert (current.average_utilization, str(current.average_value)) == (80, "800m")
+
+
+async def test_one_container_of_the_pods_is_measured_if_it_is_named(
+    fleet: Fleet, meter: Meter
+) -> None:
+    await fleet.apply(SERVICE)
+    await served(fleet, 2)
+    beside = {"requests": {"main": {"cpu": 1000}, "side": {"cpu": 1000}}}
+    meter.by_cluster["hangzhou"] = tuple(
+        replace(pod(name, 900), **beside, usage={"main": {"cpu": 900}, "side": {"cpu": 100}})
+        for name in ("chat-a", "chat-b")
+    )
+    measured = {"name": "cpu", "container": "main", "target": CPU}
+    await fleet.apply(
+        autoscaler(metrics=[{"type": "ContainerResource", "containerResource": measured}])
+    )
+    await fleet.clock.advance(2)
+    assert await replicas(fleet) == 4
+    (current,) = (await scaled(fleet)).status.current_metrics
+    assert current.average_utilization == 90
 
 
 async def test_without_a_metrics_api_the_reason_is_told(fleet: Fleet, meter: Meter) -> None:

@@ -88,6 +88,22 @@ async def test_preemptions_stop_at_the_limit_and_go_on_when_the_hour_has_passed(
     await fleet.until("late", "Running", 60)
 
 
+async def test_works_are_stopped_up_to_the_limit_of_an_hour(fleet: Fleet) -> None:
+    await fleet.apply(FLEET)
+    await limit(fleet, "deletionsPerHour: 1")
+    for name in ("first", "second"):
+        await fleet.apply(job(name, seconds=9000))
+        await fleet.until(name, "Running", 30)
+    for name in ("first", "second"):
+        await fleet.change(name, {"spec": {"cancelled": True}})
+    await fleet.until("first", "Cancelled", 120)
+    await fleet.clock.advance(120)
+    assert await status_of(fleet) == ("Broken", {"Deletions": "1"}, {"Deletions"})
+    assert await fleet.phase("second") == "Stopping"
+    await fleet.clock.advance(3700)
+    await fleet.until("second", "Cancelled", 120)
+
+
 async def test_new_nodes_stop_at_the_price_of_an_hour(fleet: Fleet) -> None:
     await fleet.apply(FLEET.rsplit("---", maxsplit=1)[0] + "---" + ELASTIC)
     await limit(fleet, "pricePerHour: 15")

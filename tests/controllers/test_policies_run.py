@@ -9,9 +9,11 @@ import pytest
 
 from fairway.api import codec
 from fairway.api.errors import Invalid
-from fairway.api.meta import Condition
+from fairway.api.meta import Condition, ObjectMeta
 from fairway.api.policy import PlacementPolicy, PlacementPolicyStatus
 from fairway.clock import VirtualClock
+from fairway.controllers.policies import status_of
+from fairway.core.clusters.choice import Choice, Chosen
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, Write
 from fairway.store.keys import POLICIES
@@ -83,6 +85,16 @@ def satisfied(status: PlacementPolicyStatus) -> Condition:
     (condition,) = status.conditions
     assert condition.type == "Satisfied"
     return condition
+
+
+def test_more_clusters_than_a_status_lists_are_counted_and_said() -> None:
+    policy = PlacementPolicy(metadata=ObjectMeta(name="all", generation=1))
+    chosen = tuple(Chosen(cluster=f"c{number:03}", group="", score=0) for number in range(600))
+    written = status_of(policy, Choice(chosen=chosen), 0.0)
+    assert (written.chosen, len(written.decisions)) == (600, 512)
+    condition = satisfied(written)
+    assert condition.status == "True"
+    assert condition.message == "the best 512 of 600 chosen clusters are listed"
 
 
 async def test_a_policy_chooses_all_clusters_that_match(fleet: Fleet) -> None:

@@ -33,3 +33,9 @@ async def test_it_completes_when_applied_and_its_objects_stay(
         workload = await fleet.workload("settings")
         assert workload.status.phase == "Succeeded"
         assert workload.status.claim is None
+        objects = fleet.worlds.world("hangzhou").objects
+        kept = [objects.get(("v1", "ConfigMap", "default", name)) for name in ("model", "data")]
+        assert [item.body["data"] for item in kept if item] == [
+            {"size": "large"},
+            {"path": "/data"},
+        ]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from fairway.api import codec
 from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
-from fairway.api.fleet import FleetSpec
+from fairway.api.fleet import Fleet, FleetSpec
 from fairway.api.meta import Condition
 from fairway.api.work import Work
 from fairway.api.workload import Workload, WorkloadStatus
@@ -89,6 +89,11 @@ def cluster(name: str, status: dict[str, Any] | None = None, **spec: Any) -> Clu
         "status": {"phase": "Ready", **(status or {})},
     }
     return codec.decode(plain, Cluster)
+
+
+def fleet_spec(**spec: Any) -> FleetSpec:
+    plain = {"apiVersion": "fairway.dev/v1alpha1", "kind": "Fleet", "metadata": {"name": "fleet"}}
+    return codec.decode({**plain, "spec": spec}, Fleet).spec
 
 
 CLUSTERS = {name: cluster(name) for name in ("a", "b")}
@@ -252,6 +257,24 @@ class TestTheDecisionIsWritten:
         settings = Settings(on_cluster_lost="StopAndMove")
         spec = sent(gang(pods("a")), clusters=here, settings=settings)["a"].spec
         assert (spec.stop_when_silent_seconds is not None) == is_told
+
+    def test_a_cluster_says_what_happens_when_it_is_lost_unless_the_workload_does(self) -> None:
+        stops = cluster("a", whenLost={"action": "StopAndMove", "afterSeconds": 120})
+        here = {"a": stops, "b": cluster("b")}
+        works = sent(gang(pods("a"), pods("b"), gang={"clustersMax": 2}), clusters=here)
+        assert {name: work.spec.stop_when_silent_seconds for name, work in works.items()} == {
+            "a": FleetSpec().health.lost_seconds + 120,
+            "b": None,
+        }
+        waits = Settings(on_cluster_lost="Wait")
+        assert sent(gang(pods("a")), clusters=here, settings=waits)["a"].spec == (
+            sent(gang(pods("a")))["a"].spec
+        )
+
+    def test_the_fleet_says_it_where_nobody_else_does(self) -> None:
+        lost = fleet_spec(defaults={"onClusterLost": "StopAndMove", "clusterLostSeconds": 90})
+        spec = sent(gang(pods("a")), settings=Settings(fleet=lost))["a"].spec
+        assert spec.stop_when_silent_seconds == lost.health.lost_seconds + 90
 
     def test_a_cluster_that_does_not_listen_is_not_told_another_silence(self) -> None:
         found = gang(pods("a"))
@@ -479,6 +502,12 @@ class TestWhenNothingMayRunYet:
         found = gang(pods("a"), held={**self.WAITS, "decidedAt": text(NOW - 60)})
         victim = workload({"phase": "Running", "claim": claim(placement("a"))})
         assert told(derive(known(found, victims={"team/victim": victim}))) == ["Create a 1 Run"]
+
+    @pytest.mark.parametrize(("start", "desired"), [("Reserve", "Reserve"), ("Detect", "Run")])
+    def test_the_fleet_says_how_gangs_start_that_do_not(self, start: str, desired: str) -> None:
+        fleet = fleet_spec(defaults={"gangStart": start})
+        works = sent(gang(pods("a"), gang={"placeholders": True}), settings=Settings(fleet=fleet))
+        assert works["a"].spec.desired == desired
 
     def test_placeholders_hold_the_room_until_every_part_has_its_own(self) -> None:
         found = gang(pods("a"), pods("b"), gang={"placeholders": True, "clustersMax": 2})

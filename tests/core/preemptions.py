@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,7 +35,7 @@ OPEN = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
 
 def queue(
     name: str,
-    nominal: int | Mapping[str, int] = 0,
+    nominal: int | Mapping[str, int] | Mapping[tuple[str, str], int] = 0,
     *,
     parent: str = "",
     rules: PreemptionRules = OPEN,
@@ -45,20 +46,26 @@ def queue(
     reclaim_after: float = 0.0,
     remembered: Mapping[str, int] | None = None,
 ) -> Queue:
-    """A queue with nominal quota in whole units: of GPUs, or of each resource named."""
-    amounts = {GPU: nominal} if isinstance(nominal, int) else nominal
+    """A queue with nominal quota in whole units: of GPUs, of each resource, or of each pair."""
+    named = {GPU: nominal} if isinstance(nominal, int) else nominal
+    amounts = {(FLAVOR, key) if isinstance(key, str) else key: named[key] for key in named}
+    resources, flavors = ({pair[at] for pair in amounts} for at in (1, 0))
     return Queue(
         name=name,
         parent=parent,
         weight_nanos=round(weight * 1_000_000_000),
-        groups=(ResourceGroup(resources=tuple(sorted(amounts)), flavors=(FLAVOR,)),),
+        groups=(
+            ResourceGroup(
+                resources=tuple(sorted(resources)), flavors=tuple(sorted(flavors)) or (FLAVOR,)
+            ),
+        ),
         quotas={
-            (FLAVOR, resource): Quota(
+            pair: Quota(
                 nominal=amount * 1000,
                 borrowing_limit=None if limit is None else limit * 1000,
                 lending_limit=None if lends is None else lends * 1000,
             )
-            for resource, amount in amounts.items()
+            for pair, amount in amounts.items()
         },
         preemption=rules,
         minimum_run_within=within,
@@ -132,10 +139,23 @@ def holds(
     )
 
 
-def cluster(name: str, *nodes: Mapping[str, int], racks: Iterable[str] = ()) -> Cluster:
-    """Nodes with so many whole units of each resource."""
+def leaves(workload: Workload) -> Workload:
+    """The same workload while it is being stopped."""
+    assert workload.held is not None
+    parts = tuple(replace(part, attempt=1) for part in workload.held.placed)
+    return replace(workload, held=None, releasing=parts, is_over=True)
+
+
+def cluster(
+    name: str,
+    *nodes: Mapping[str, int],
+    racks: Iterable[str] = (),
+    flavors: Iterable[str] = (),
+) -> Cluster:
+    """Nodes with so many whole units of each resource, and the flavor of each if it matters."""
     resources = sorted({resource for node in nodes for resource in node})
-    labels = {"rack": label_column(list(racks))} if racks else {}
+    columns = {"rack": list(racks), "flavor": list(flavors)}
+    labels = {key: label_column(values) for key, values in columns.items() if values}
     return Cluster(
         name=name,
         nodes=Nodes(
@@ -159,13 +179,16 @@ def fleet(
     fair: bool = True,
     tests: tuple[str, ...] = Settings().preemption_tests,
     half_life: float = 0.0,
+    flavors: Iterable[str] = (),
 ) -> PlanningRound:
+    """A round of planning; `flavors` names those that nodes are labelled with."""
+    named = {name: Flavor(name=name, node_labels=(("flavor", name),)) for name in flavors}
     return PlanningRound(
         Snapshot(
             Facts(
                 now=NOW,
                 queues={queue.name: queue for queue in queues},
-                flavors={FLAVOR: Flavor(name=FLAVOR)},
+                flavors=named or {FLAVOR: Flavor(name=FLAVOR)},
                 clusters={cluster.name: cluster for cluster in clusters},
                 workloads={workload.key: workload for workload in workloads},
                 settings=Settings(
@@ -176,11 +199,15 @@ def fleet(
     )
 
 
-def victims_of(planning: PlanningRound, key: str, where: str = "") -> Victims | None:
-    """Whom a waiting workload would preempt."""
+def victims_of(
+    planning: PlanningRound, key: str, where: str = "", flavor: str = ""
+) -> Victims | None:
+    """Whom a waiting workload would preempt, on a flavor or on the first."""
     workload = planning.snapshot.facts.workloads[key]
     form = workload.forms[0]
-    request = PlacementRequest(workload, form, planning.assignments(workload, form)[0])
+    options = planning.assignments(workload, form)
+    option = next(each for each in options if not flavor or set(each.names) == {flavor})
+    request = PlacementRequest(workload, form, option)
     return find_victims(planning, request, where)
 
 

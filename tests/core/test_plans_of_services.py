@@ -662,6 +662,33 @@ SPREAD = {
          *full("west", "w1"), fresh(4)],
         ["s starts in east:4@h100"],
     ),
+    "a difference of at most one holds where a cluster turns out to have no victims": (
+        [*TREE, cluster("east", 2), cluster("south", 2), cluster("west", 2), spread(EVEN),
+         workload("e", "b", count=2, running="east"), workload("w", "b", count=2, running="west"),
+         workload("x", "q", count=2, running="south", priority=9), fresh(6)],
+        ["e yields to s", "w yields to s", "s starts in east:1@h100 + west:1@h100 after e, w",
+         "s waits: DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "a cluster without a weight stays empty, though the others of its group are full": (
+        [queue("q", 16), EAST, SOUTH, cluster("west", 1), workload("x", "q", running="west"),
+         policy("p", ["south", "west"], ["east"], spread=[TWO], division={"type": "StaticWeight",
+                "weights": [{"selector": {"names": ["west"]}, "weight": 3}]}), fresh(2)],
+        ["s waits: SpreadUnmet, DoesNotFit, NoVictims, NoPool, PartlyPlaced"],
+    ),
+    "two clusters at least: those with the largest weights": (
+        [queue("q", 16), cluster("east", 2), cluster("south", 8), cluster("west", 8),
+         spread(TWO, division={"type": "StaticWeight", "weights": [
+             {"selector": {"names": [name]}, "weight": weight}
+             for name, weight in (("east", 4), ("south", 1), ("west", 3))]}), fresh(2)],
+        ["s starts in east:1@h100 + west:1@h100"],
+    ),
+    "two clusters at least mean nothing to one replica, which goes by weight": (
+        [queue("q", 16), cluster("east", 8), cluster("west", 2),
+         spread(TWO, division={"type": "StaticWeight", "weights": [
+             {"selector": {"names": [name]}, "weight": weight}
+             for name, weight in (("east", 1), ("west", 3))]}), fresh(1)],
+        ["s starts in west:1@h100"],
+    ),
     "a rule that cannot hold is the reason given, and nothing starts": (
         [queue("q", 16), EAST, policy("p", ["east"], spread=[TWO]), fresh(4)],
         ["s waits: SpreadUnmet, NoVictims, NoPool, PartlyPlaced"],

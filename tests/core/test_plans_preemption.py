@@ -378,6 +378,13 @@ KEY = {
          workload("little", "other", count=2, running="east"), urgent(2)],
         ["little yields to urgent", "urgent starts in east:2@h100 after little"],
     ),
+    "without it a borrower and a workload of the same queue yield before a higher priority": (
+        [fleet(fairShare={"enabled": False}), *_PEERS, cluster("east", 12),
+         runs("own", count=4), runs("own-higher", count=4, priority=1),
+         runs("borrower", "guest", count=4), urgent(8)],
+        ["borrower yields to urgent", "own yields to urgent",
+         "urgent starts in east:8@h100 after borrower, own"],
+    ),
     "nobody goes who could come straight back, if another can go": (
         [*_PEERS, cluster("east", 8), cluster("west", 8),
          runs("own", priority=-5), workload("guest", "guest", count=8, running="west", priority=5),

@@ -7,6 +7,7 @@ import pytest
 from fairway.api.meta import NodeRequirement, NodeTerm, Toleration
 from fairway.api.podset import TopologyRequest
 from fairway.kinds import pods
+from fairway.kinds.registry import built_in
 
 
 def container(name: str = "c", **resources) -> dict:
@@ -136,6 +137,27 @@ def test_tolerations_are_read_as_they_are() -> None:
 )
 def test_topology_is_asked_for_by_annotation(annotations: dict, expected) -> None:
     assert pods.topology({"metadata": {"annotations": annotations}}) == expected
+
+
+@pytest.mark.parametrize("key", ["fairway.dev/pod-set-group", "kueue.x-k8s.io/podset-group-name"])
+def test_pod_sets_that_take_the_same_flavor_are_named_by_annotation(key: str) -> None:
+    template = {
+        "metadata": {"annotations": {key: "together"}},
+        "spec": {"containers": [{"name": "main", "image": "train:1"}]},
+    }
+    group = {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "serve"},
+        "spec": {"leaderWorkerTemplate": {
+            "size": 3, "leaderTemplate": template, "workerTemplate": template,
+        }},
+    }  # fmt: skip
+    pod_sets = built_in().pod_sets(group, "Divided")
+    assert [(each.name, each.count, each.group) for each in pod_sets] == [
+        ("leader", 1, "together"),
+        ("worker", 2, "together"),
+    ]
 
 
 def test_what_no_pod_can_be_made_of_is_told_with_its_path() -> None:

@@ -244,6 +244,59 @@ spec: {tolerations: [{key: repairs, operator: Exists, tolerationSeconds: 4}]}
 """
 
 
+async def test_policies_queues_and_what_can_never_start_on_the_server(
+    real: ControlPlane, kubectl: Path, tmp_path: Path
+) -> None:
+    """The status of a policy that chooses, a queue that refuses, and one of an earlier hub."""
+
+    async def read(kind: str, name: str) -> dict[str, Any]:
+        return yaml.safe_load(await call(real, kubectl, "get", kind, name, "-o", "yaml"))
+
+    async def change(words: str, patch: dict[str, Any]) -> None:
+        text = codec.to_yaml(patch)
+        await call(real, kubectl, "patch", *words.split(), "--type=merge", "-p", text)
+
+    chooses = (
+        "apiVersion: fairway.dev/v1alpha1\nkind: PlacementPolicy\n"
+        "metadata: {name: single, namespace: default}\nspec: {numberOfClusters: 1}\n"
+    )
+    refuses = QUEUE.replace("uncovered: Unlimited", "uncovered: Unlimited, refuseImpossible: true")
+    earlier = QUEUE.replace("research", "earlier").replace("uncovered: Unlimited", "")
+    huge = yaml.safe_load(JOB % (9, 9))
+    job = huge["spec"]["template"]["manifests"][0]
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"limits": {"nvidia.com/gpu": 999}}
+    async with clean_store(real), hub_on(real, tmp_path):
+        given = [FLEET % "first", chooses, refuses, earlier]
+        await call(real, kubectl, "apply", "-f", "-", given="---\n".join(given))
+        chosen = await seen(
+            lambda: read("placementpolicy", "single"),
+            lambda found: bool(found.get("status", {}).get("decisions")),
+            "the choice of the policy",
+        )
+        assert [each["cluster"] for each in chosen["status"]["decisions"]] == ["first"]
+        assert chosen["status"]["chosen"] == 1
+        await call(real, kubectl, "apply", "-f", "-", given=codec.to_yaml(huge))
+        await seen(
+            lambda: read("workload", "train-9"),
+            lambda found: found.get("status", {}).get("reason") == "Impossible",
+            "the refusal",
+        )
+        await seen(
+            lambda: read("queue", "earlier"),
+            lambda found: found.get("status", {}).get("uncovered") == "Unavailable",
+            "what the queue does with the uncovered",
+        )
+        # As a hub left it that did not know the field: what it meant is kept.
+        status = {"status": {"uncovered": None, "observedGeneration": 1}}
+        await change("queue earlier --subresource=status", status)
+        await seen(
+            lambda: read("queue", "earlier"),
+            lambda found: found["spec"].get("uncovered") == "Unlimited",
+            "the migration",
+        )
+
+
 async def test_a_taint_without_a_time_evicts_once_and_belongs_to_its_user(
     real: ControlPlane, kubectl: Path, tmp_path: Path
 ) -> None:

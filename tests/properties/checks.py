@@ -7,6 +7,7 @@ few hundred, always the same.
 from __future__ import annotations
 
 import os
+import random
 from collections import Counter
 from dataclasses import replace
 
@@ -33,6 +34,11 @@ def cases(number: int) -> settings:
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
+
+
+def seed(usual: int) -> int:
+    """The seed of cases that are drawn by hand: a fresh one in the long run, told on failure."""
+    return random.randrange(2**32) if IS_LONG else usual
 
 
 def planned(facts: Facts) -> Plan:

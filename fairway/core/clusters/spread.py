@@ -66,7 +66,8 @@ def pick(
         rule = rules[position]
         open_now = {option.domains[position] for option in used}
         # Any placement uses one domain; `least` matters only from two on.
-        least = min(rule.least, total // max(opening, 1)) if rule.least > 1 else 0
+        least = min(rule.least, total // max(opening, 1))
+        least = least if least > 1 else 0
         most = len(options) if rule.most is None else max(rule.most, len(open_now))
         bounds.append(Bounds(position, open_now, least, most))
     if wanted <= 0 or all(bound.is_idle(options) for bound in bounds):

@@ -65,9 +65,9 @@ class Shares:
 
 
 def static_weights(division: Division, clusters: Iterable[str]) -> dict[str, int]:
-    """Given weights: for each cluster the largest of the rules that select it.
+    """Given weights of a group: for each cluster the largest of the rules that select it.
 
-    If no rule selects any cluster, all weights are equal.
+    If no rule selects any cluster of the group, all weights are equal.
     """
     weights = dict.fromkeys(sorted(clusters), 0)
     is_any_chosen = False
@@ -114,6 +114,7 @@ class DivisionTally:
                 not place.is_usable,
                 order.get(place.group, len(order)),
                 -place.score,
+                -place.weight if policy.division.type == "StaticWeight" else 0,
                 -(place.available + place.assigned),
                 place.cluster,
             ),

@@ -133,7 +133,8 @@ def _is_met(service: Service, rule: Spread, position: int) -> bool:
     total = len(service.carried) if service.is_copied else sum(service.counts.values())
     possible = (total + _wanted(service)) // _opening(service)
     used = {place.domains[position] for place in held}
-    return rule.least <= 1 or len(used) >= min(rule.least, possible)
+    least = min(rule.least, possible)
+    return least <= 1 or len(used) >= least
 
 
 def _chances(growth: Growth, rungs: Sequence[Rung]) -> dict[str, _Chance]:

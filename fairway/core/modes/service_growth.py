@@ -247,9 +247,10 @@ class Growth:
             most = more[best.cluster] - service.least_in(best.cluster)
             self.take(best, outcome)
             if service.is_spread:
-                self.take_idle(step, Outcome())  # where rules of spread allow more now
-                most = min(most, service.waiting)
-            service.top_up(best.cluster, best.assignment, most=most)
+                # Where rules of spread allow more now: others may yet turn out to get nothing.
+                self.take_idle(step, Outcome())
+            else:
+                service.top_up(best.cluster, best.assignment, most=most)
 
     def _offers(
         self,

@@ -18,7 +18,7 @@ from fairway.core.clusters.candidates import (
 )
 from fairway.core.clusters.ranking import is_plain
 from fairway.core.clusters.spread import domains
-from fairway.core.model import Form, Placed, PlacedPods, PodSet, Policy, Workload
+from fairway.core.model import Division, Form, Placed, PlacedPods, PodSet, Policy, Workload
 from fairway.core.modes.allocation import placed_of
 from fairway.core.modes.copies import carriers, missing_copies
 from fairway.core.modes.division import DivisionTally, DivisionTarget, divide, static_weights
@@ -325,7 +325,7 @@ def places(service: Service, usable: Mapping[str, int]) -> list[DivisionTarget]:
     group_of = service.candidates.group_of()
     carried = service.carried
     names = sorted({*carried, *usable})
-    weights = static_weights(service.policy.division, names)
+    weights = _weights(service.policy.division, group_of, names)
     clusters = service.planning.snapshot.facts.clusters
     unwelcome = service.candidates.unwelcome
     return [
@@ -366,6 +366,20 @@ def lacking_copies(service: Service) -> dict[str, int]:
     return dict(
         Counter(group_of(name, service.policy) or "" for name in shares.counts if name in room)
     )
+
+
+def _weights(
+    division: Division, group_of: Mapping[str, str], names: Iterable[str]
+) -> dict[str, int]:
+    """Given weights, group by group: they do not depend on which clusters a step looks at."""
+    members: dict[str, set[str]] = {}
+    for name in {*group_of, *names}:
+        members.setdefault(group_of.get(name, ""), set()).add(name)
+    return {
+        name: weight
+        for some in members.values()
+        for name, weight in static_weights(division, some).items()
+    }
 
 
 def _bought(service: Service, cluster: str) -> int:

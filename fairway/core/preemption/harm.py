@@ -52,8 +52,9 @@ def losses_of(victims: Iterable[tuple[int, int]]) -> Losses:
     return tuple((priority, *totals[priority]) for priority in sorted(totals, reverse=True))
 
 
-def guilt_of(share: Share) -> Guilt:
-    return (int(not share.is_infinite), -share.scaled)
+def guilt_of(share: Share | None) -> Guilt:
+    """The guilt of a queue by its share; where no share counts, none says more than another."""
+    return GUILTIEST if share is None else (int(not share.is_infinite), -share.scaled)
 
 
 class Bounds:

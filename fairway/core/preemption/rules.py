@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Final
 from fairway.api.reasons import Code
 from fairway.core.model import FlavorResource, PreemptionRules, Queue, Usage, Workload
 from fairway.core.preemption.holders import Holder, Holders
-from fairway.core.quota.order import NO_SHARE, SHARE_TESTS, Contest, Share
+from fairway.core.quota.order import SHARE_TESTS, Contest, Share
 from fairway.core.quota.shares import Added, added_at, reaching_parent
 from fairway.core.quota.tree import Node
 
@@ -265,14 +265,14 @@ class PreemptionCase:
             codes.append(code)
         return codes
 
-    def share_of(self, holder: Holder) -> Share:
+    def share_of(self, holder: Holder) -> Share | None:
         """The share of a holder's side as it stands.
 
-        Without fair share, and in the preemptor's own queue, no share counts.
+        None: without fair share, and in the preemptor's own queue, no share counts.
         """
         rival = self._rival(holder.queue) if holder.queue != self.workload.queue else None
         if rival is None or not self._is_fair:
-            return NO_SHARE
+            return None
         return self._holders.shares.share(holder.queue, at=rival.theirs[-1].name)
 
     def comes_back(

@@ -34,7 +34,7 @@ from fairway.core.model import FlavorResource
 from fairway.core.packing import pack
 from fairway.core.packing.pack import short_allowances
 from fairway.core.preemption.freed_bounds import Ground
-from fairway.core.preemption.harm import GUILTIEST, Bounds, Harm, Rank, guilt_of, losses_of
+from fairway.core.preemption.harm import Bounds, Harm, Rank, guilt_of, losses_of
 from fairway.core.preemption.holders import Foot, Holder, free_nodes
 from fairway.core.preemption.rules import PreemptionCase
 
@@ -131,8 +131,8 @@ class Search:
             return [
                 Rank(
                     comes_back=case.comes_back(candidate, adds=False, besides=queues),
-                    is_own=(is_own := candidate.queue == case.workload.queue),
-                    guilt=GUILTIEST if is_own else guilts[candidate.queue],
+                    is_own=candidate.queue == case.workload.queue,
+                    guilt=guilts[candidate.queue],
                     priority=candidate.workload.priority,
                     loss=candidate.loss,
                     key=candidate.key,
