@@ -466,6 +466,8 @@ def fleet(seed: int, most: int = 10) -> Facts:
     """A whole fleet; some of its workloads run already."""
     dice = Random(seed)
     taste = Taste.of(dice)
+    if seed % 8 == 0:
+        taste = replace(taste, splits=True)  # few of those that may split do
     kind_of = flavors(dice)
     kinds = sorted(kind_of)
     places = clusters(dice, kinds)
