@@ -41,7 +41,7 @@ async def hub(data: Path, clock: VirtualClock, *, seed: int = 0) -> AsyncIterato
     store = EmbeddedStore(journal, standard_catalogue(), clock=clock, chance=chance)
     store.start()
     sink, spans = FileSink(data / "decisions"), LineFile(data / "spans")
-    history = HistoryFile(data / "history")
+    decided, history = LineFile(data / "decided"), HistoryFile(data / "history")
     try:
         await prepare_store(store)
         async with running(
@@ -49,6 +49,7 @@ async def hub(data: Path, clock: VirtualClock, *, seed: int = 0) -> AsyncIterato
             clock,
             data / "clusters",
             sink=sink,
+            decisions=decided,
             spans=spans,
             history=history,
             sources=Dials({"waiting": 40.0}),
@@ -58,6 +59,7 @@ async def hub(data: Path, clock: VirtualClock, *, seed: int = 0) -> AsyncIterato
         await store.close()
         sink.close()
         spans.close()
+        decided.close()
         history.close()
 
 

@@ -45,6 +45,7 @@ FROM_THE_START = (
 )
 STRUCTS = {kind.qualified: kind.struct for kind in KINDS}
 UNKNOWN_IN = {"fleetpolicies.governance.fairway.dev": "0.3.0"}  # and in versions before
+WITHOUT_DECIDED = ("0.1.0", "0.2.0", "0.3.0")  # they kept no decisions for the next hub
 USER = Write(user="ada", manager="ada")
 
 
@@ -194,6 +195,9 @@ async def test_the_hub_goes_on_where_it_was(version: Path, tmp_path: Path) -> No
         values = next(iter(past["found"][0]["values"].values()))
         known = [at for at, value in zip(past["times"], values, strict=True) if value is not None]
         assert known[0] < left["now"]
+        if version.name not in WITHOUT_DECIDED:
+            decided = await fleet.plane.decisions("default/urgent", 100)
+            assert any(entry["now"] < left["now"] for entry in decided), decided[:1]
 
 
 async def _is_as_it_was(fleet: Fleet, name: str, was: Plain) -> None:
