@@ -18,6 +18,7 @@ from fairway.store.kubernetes import (
     held_back,
     submitters,
 )
+from fairway.store.kubernetes.admission import binding_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +57,11 @@ def parts(settings: Settings) -> list[Part]:
         Part(object=rights.term_role()),
         Part(object=rights.term_binding(settings)),
         *(Part(object=entry) for entry in rights.roles_of_people()),
-        Part(object=creators.policy(hub), only_with="admission_policy"),
-        Part(object=creators.binding(), only_with="admission_policy"),
-        Part(object=submitters.policy(hub), only_with="admission_policy"),
-        Part(object=submitters.binding(), only_with="admission_policy"),
+        *(
+            Part(object=entry, only_with="admission_policy")
+            for policy in (creators.policy(hub), submitters.policy(hub))
+            for entry in (policy, binding_of(policy))
+        ),
         *(
             Part(object=entry, only_with="admission_policy" if held_back.is_mutating(entry) else "")
             for pair in held_back.pairs(hub)

@@ -27,13 +27,7 @@ def not_a_submitter(
         f" {submission.namespace}: its submitters name neither; use another queue, or have the"
         " namespace, the user or a group added to its spec.submitters"
     )
-    return Forbidden(
-        f'{resource.qualified} "{name}" is forbidden: {path}: {message}',
-        details={
-            **details(resource, name),
-            "causes": [{"reason": "NotASubmitter", "message": message, "field": path}],
-        },
-    )
+    return _forbidden(resource, name, "NotASubmitter", [(path, message)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,25 +45,25 @@ def full_queue(resource: Resource, name: str, *, path: str, full: FullQueue) -> 
         f"queue {full.queue} already has its maximum of {full.most} pending workloads{of};"
         " try again when some have started, or use another queue"
     )
-    return Forbidden(
-        f'{resource.qualified} "{name}" is forbidden: {path}: {message}',
-        details={
-            **details(resource, name),
-            "causes": [{"reason": "QueueFull", "message": message, "field": path}],
-        },
-    )
+    return _forbidden(resource, name, "QueueFull", [(path, message)])
 
 
 def not_allowed(resource: Resource, name: str, faults: Sequence[tuple[str, str]]) -> Forbidden:
     """What fleet policies do not allow, by field."""
+    return _forbidden(resource, name, "PolicyViolated", faults)
+
+
+def _forbidden(
+    resource: Resource, name: str, reason: str, faults: Sequence[tuple[str, str]]
+) -> Forbidden:
+    """A refusal for one reason, with the path and the sentence of each fault."""
     listed = "; ".join(f"{path}: {message}" for path, message in faults)
     return Forbidden(
         f'{resource.qualified} "{name}" is forbidden: {listed}',
         details={
             **details(resource, name),
             "causes": [
-                {"reason": "PolicyViolated", "message": message, "field": path}
-                for path, message in faults
+                {"reason": reason, "message": message, "field": path} for path, message in faults
             ],
         },
     )

@@ -23,6 +23,27 @@ def policies_of(kind: str) -> ResourceKey:
     return ResourceKey(ADMISSION, "v1", f"{kind[:-1].lower()}{ending}")
 
 
+def mutating(name: str, spec: JsonObject) -> JsonObject:
+    """A policy that changes what is written; nothing is written while it cannot be evaluated."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "IfNeeded", **spec},
+    }
+
+
+def binding_of(policy: JsonObject) -> JsonObject:
+    """The binding that puts a policy in force for all objects that it matches."""
+    name = policy["metadata"]["name"]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": f"{policy['kind']}Binding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name},
+    }
+
+
 async def put(store: KubernetesStore, body: JsonObject) -> JsonObject:
     """Applies a policy or binding; a hub without that right requires that it exists.
 

@@ -28,7 +28,7 @@ from fairway.schema.node import JsonObject
 from fairway.store.interface import BY_HUB, Write
 from fairway.store.keys import WORKLOADS
 from fairway.store.kubernetes.admission import API_VERSION as ADMISSION_VERSION
-from fairway.store.kubernetes.admission import own_name, put
+from fairway.store.kubernetes.admission import binding_of, mutating, own_name, put
 from fairway.store.kubernetes.stamps import in_force_since
 from fairway.store.kubernetes.store import KubernetesStore
 
@@ -46,7 +46,8 @@ async def note_creators(store: KubernetesStore, *, clock: Clock) -> str:
         await store.api.discovery.of(
             {"apiVersion": ADMISSION_VERSION, "kind": "MutatingAdmissionPolicy"}
         )
-        made = [await put(store, body) for body in (policy(await own_name(store)), binding())]
+        body = policy(await own_name(store))
+        made = await put(store, body), await put(store, binding_of(body))
         await _settle(store, clock)
     except UnknownKind:
         why = "it has no mutating admission policies"
@@ -90,37 +91,31 @@ def policy(hub: str) -> JsonObject:
     annotated = f"annotations: {notes}"
     with_notes = f"Object{{metadata: Object.metadata{{{annotated}}}}}"
     with_all = f"Object{{metadata: Object.metadata{{{annotated}, finalizers: ['{FINALIZER}']}}}}"
-    return {
-        "apiVersion": ADMISSION_VERSION,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": NAME},
-        "spec": {
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "IfNeeded",
-            "matchConstraints": {
-                "resourceRules": [
-                    {
-                        "apiGroups": [GROUP],
-                        "apiVersions": ["*"],
-                        "resources": ["workloads"],
-                        "operations": ["CREATE", "UPDATE"],
-                    }
-                ]
-            },
-            "variables": [
-                {"name": name, "expression": expression}
-                for name, expression in _variables(msgspec.json.encode(hub).decode()).items()
-            ],
-            "mutations": [
+    spec = {
+        "matchConstraints": {
+            "resourceRules": [
                 {
-                    "patchType": "ApplyConfiguration",
-                    "applyConfiguration": {
-                        "expression": f"request.operation == 'CREATE' ? {with_all} : {with_notes}"
-                    },
+                    "apiGroups": [GROUP],
+                    "apiVersions": ["*"],
+                    "resources": ["workloads"],
+                    "operations": ["CREATE", "UPDATE"],
                 }
-            ],
+            ]
         },
+        "variables": [
+            {"name": name, "expression": expression}
+            for name, expression in _variables(msgspec.json.encode(hub).decode()).items()
+        ],
+        "mutations": [
+            {
+                "patchType": "ApplyConfiguration",
+                "applyConfiguration": {
+                    "expression": f"request.operation == 'CREATE' ? {with_all} : {with_notes}"
+                },
+            }
+        ],
     }
+    return mutating(NAME, spec)
 
 
 def _variables(hub: str) -> dict[str, str]:
@@ -162,12 +157,3 @@ def note_in(variable: str, key: str = SUBMITTED_BY) -> str:
 def _has_note(variable: str, key: str) -> str:
     annotations = f"{variable}.metadata.annotations"
     return f"has({annotations}) && '{key}' in {annotations}"
-
-
-def binding() -> JsonObject:
-    return {
-        "apiVersion": ADMISSION_VERSION,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": NAME},
-        "spec": {"policyName": NAME},
-    }

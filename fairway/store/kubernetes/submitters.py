@@ -22,7 +22,13 @@ from fairway.client.errors import UnknownKind
 from fairway.kinds.held_back import groups
 from fairway.kinds.registry import built_in
 from fairway.schema.node import JsonObject
-from fairway.store.kubernetes.admission import API_VERSION, own_name, put
+from fairway.store.kubernetes.admission import (
+    API_VERSION,
+    binding_of,
+    mutating,
+    own_name,
+    put,
+)
 from fairway.store.kubernetes.creators import IS_NEW, NAMES, USER, is_for_others, note_in
 from fairway.store.kubernetes.held_back import resource_rules, submitted_queue
 from fairway.store.kubernetes.stamps import in_force_since
@@ -41,7 +47,7 @@ async def note_submitters(store: KubernetesStore) -> str:
     try:
         body = policy(await own_name(store))
         await store.api.discovery.of({"apiVersion": API_VERSION, "kind": body["kind"]})
-        return in_force_since(await put(store, body), await put(store, binding()))
+        return in_force_since(await put(store, body), await put(store, binding_of(body)))
     except UnknownKind:
         why = "it has no mutating admission policies"
     except ApiError as fault:
@@ -53,27 +59,21 @@ async def note_submitters(store: KubernetesStore) -> str:
 def policy(hub: str) -> JsonObject:
     """The policy, for a hub of this name."""
     possible = [group for group in groups(built_in()) if group.means.is_possible]
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": NAME},
-        "spec": {
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "IfNeeded",
-            "matchConstraints": {
-                "resourceRules": [
-                    *resource_rules(possible, ("CREATE", "UPDATE")),
-                    *resource_rules(possible, ("UPDATE",), "/status"),
-                ]
-            },
-            "matchConditions": [{"name": "metadata", "expression": _is_relevant()}],
-            "variables": [
-                {"name": name, "expression": expression}
-                for name, expression in _variables(msgspec.json.encode(hub).decode()).items()
-            ],
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _patch()}}],
+    spec = {
+        "matchConstraints": {
+            "resourceRules": [
+                *resource_rules(possible, ("CREATE", "UPDATE")),
+                *resource_rules(possible, ("UPDATE",), "/status"),
+            ]
         },
+        "matchConditions": [{"name": "metadata", "expression": _is_relevant()}],
+        "variables": [
+            {"name": name, "expression": expression}
+            for name, expression in _variables(msgspec.json.encode(hub).decode()).items()
+        ],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _patch()}}],
     }
+    return mutating(NAME, spec)
 
 
 def _is_relevant() -> str:
@@ -111,12 +111,3 @@ def _patch() -> str:
         f"variables.submitter != '' ? ({has} ? [{add}] : [{create}, {add}])"
         f" : {is_noted} ? [{remove}] : []"
     )
-
-
-def binding() -> JsonObject:
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": NAME},
-        "spec": {"policyName": NAME},
-    }
