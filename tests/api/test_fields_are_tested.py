@@ -36,15 +36,10 @@ UNTRIED: dict[str, str] = {
     "FleetDefaults.pending_seconds": _NOT_YET,
     "FleetSpec.pause_reason": "for people: `fairway top` shows it",
     "Gang.ready_seconds": _NOT_YET,
-    "Gate.prometheus": _NOT_YET,
     "Health.deletions_per_second": _NOT_YET,
-    "InstanceType.price_per_hour": _NOT_YET,
-    "InstanceType.provision_seconds": _NOT_YET,
     "KubernetesDriver.act_as": _NOT_YET,
     "KubernetesDriver.impersonate": _NOT_YET,
-    "MetricIdentifier.query": _NOT_YET,
     "PoolReport.awaits_stock": _WHOLE,
-    "ServingMetric.activation_value": _NOT_YET,
     "WorkPods.terminating": _WHOLE,
 }
 _NEAR = 3000  # characters of text in which the fields of one object stand
