@@ -31,7 +31,6 @@ UNTRIED: dict[str, str] = {
     "ClusterReportSpec.removed_nodes": _WHOLE,
     "DataReference.location": "data is refused until its places are known",
     "DeviceColumn.unit": _WHOLE,
-    "ElasticPool.interruptible": _NOT_YET,
     "FleetSpec.pause_reason": "for people: `fairway top` shows it",
     "KubernetesDriver.act_as": _NOT_YET,
     "KubernetesDriver.impersonate": _NOT_YET,
