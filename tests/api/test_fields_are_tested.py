@@ -26,14 +26,11 @@ OF_FORM = ("api", "differential", "fuzz", "goldens", "peers/recorded", "resource
 OF_FORM += ("kinds/statuses", "upgrade", "wire")
 # Set by no test of behaviour, and why.
 _WHOLE = "written by agents; tests compare their reports whole"
-_NOT_YET = "no test of an effect sets it yet"
 UNTRIED: dict[str, str] = {
     "ClusterReportSpec.removed_nodes": _WHOLE,
     "DataReference.location": "data is refused until its places are known",
     "DeviceColumn.unit": _WHOLE,
     "FleetSpec.pause_reason": "for people: `fairway top` shows it",
-    "KubernetesDriver.act_as": _NOT_YET,
-    "KubernetesDriver.impersonate": _NOT_YET,
     "PoolReport.awaits_stock": _WHOLE,
     "WorkPods.terminating": _WHOLE,
 }
