@@ -19,7 +19,7 @@ from fairway.store.interface import Patch
 from fairway.store.keys import CLUSTERS, FLEETS
 from tests.agent.faulty_driver import FaultyDriver
 from tests.agent.stage import HUB, Stage, cluster
-from tests.contracts.drivers import work
+from tests.contracts.drivers import LONG, work
 
 
 class Fleet:
@@ -122,6 +122,27 @@ async def test_settings_of_the_fleet_reach_the_agents(stage: Stage, fleet: Fleet
     await stage.store.create(FLEETS, body, write=HUB)
     await stage.passes(30)
     assert (await stage.lease())["spec"]["leaseDurationSeconds"] == 12
+
+
+async def test_agents_stop_works_at_the_rate_of_the_fleet(stage: Stage, fleet: Fleet) -> None:
+    body = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Fleet",
+        "metadata": {"name": "fleet"},
+        "spec": {"health": {"deletionsPerSecond": 2}},
+    }
+    await stage.store.create(FLEETS, body, write=HUB)
+    works = [work(f"w{number}", seconds=LONG) for number in range(8)]
+    for item in works:
+        await stage.put(item)
+    for item in works:
+        await stage.until("Running", item)
+    for item in works:
+        await stage.bury(item)
+    await stage.passes(0.95)
+    assert fleet.drivers[0].calls.count("stop") == 3  # two at once and two a second
+    await stage.passes(1)
+    assert fleet.drivers[0].calls.count("stop") == 5
 
 
 async def test_an_agent_that_breaks_begins_anew(stage: Stage, fleet: Fleet) -> None:

@@ -26,25 +26,12 @@ OF_FORM = ("api", "differential", "fuzz", "goldens", "peers/recorded", "resource
 OF_FORM += ("kinds/statuses", "upgrade", "wire")
 # Set by no test of behaviour, and why.
 _WHOLE = "written by agents; tests compare their reports whole"
-_NOT_YET = "no test of an effect sets it yet"
 UNTRIED: dict[str, str] = {
     "ClusterReportSpec.removed_nodes": _WHOLE,
     "DataReference.location": "data is refused until its places are known",
     "DeviceColumn.unit": _WHOLE,
-    "ElasticPool.interruptible": _NOT_YET,
-    "FairShare.usage_sampling_seconds": _NOT_YET,
-    "FleetDefaults.pending_seconds": _NOT_YET,
     "FleetSpec.pause_reason": "for people: `fairway top` shows it",
-    "Gang.ready_seconds": _NOT_YET,
-    "Gate.prometheus": _NOT_YET,
-    "Health.deletions_per_second": _NOT_YET,
-    "InstanceType.price_per_hour": _NOT_YET,
-    "InstanceType.provision_seconds": _NOT_YET,
-    "KubernetesDriver.act_as": _NOT_YET,
-    "KubernetesDriver.impersonate": _NOT_YET,
-    "MetricIdentifier.query": _NOT_YET,
     "PoolReport.awaits_stock": _WHOLE,
-    "ServingMetric.activation_value": _NOT_YET,
     "WorkPods.terminating": _WHOLE,
 }
 _NEAR = 3000  # characters of text in which the fields of one object stand

@@ -158,8 +158,10 @@ class Numbers:
     def __init__(self, number: float | None = None) -> None:
         self.number = number
         self.queries: list[str] = []
+        self.addresses: list[Address] = []
 
     def at(self, address: Address) -> Numbers:
+        self.addresses.append(address)
         return self
 
     async def vector(self, query: str, at: float | None = None) -> tuple[Sample, ...]:

@@ -306,6 +306,7 @@ async def test_nobody_needs_no_replica_and_somebody_gets_one(fleet: Fleet, dials
 
 _WAITING = {"metric": {"name": "waiting"}, "target": QUEUE["external"]["target"]}
 _OF_SERVICE = {"describedObject": {"kind": "Service", "name": "chat"}, **_WAITING}
+_OF_SERVER = {"engine": "vLLM", "signal": "QueueLength", "target": "10"}
 
 
 @pytest.mark.parametrize(
@@ -313,8 +314,9 @@ _OF_SERVICE = {"describedObject": {"kind": "Service", "name": "chat"}, **_WAITIN
     [
         {"type": "External", "external": {**_WAITING, "activationValue": "8"}},
         {"type": "Object", "object": {**_OF_SERVICE, "activationValue": "8"}},
+        {"type": "Serving", "serving": {**_OF_SERVER, "activationValue": "8"}},
     ],
-    ids=["external", "of an object"],
+    ids=["external", "of an object", "of a model server"],
 )
 async def test_a_load_below_its_activation_value_is_none(
     fleet: Fleet, dials: Dials, metric: dict[str, Any]
@@ -334,6 +336,31 @@ async def test_a_load_below_its_activation_value_is_none(
     dials.set["waiting"] = 9.0
     await fleet.clock.advance(15)
     assert await replicas(fleet) == 1
+
+
+_OWN_QUERY = {**_WAITING, "metric": {"name": "waiting", "query": "max(backlog) by (pod)"}}
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        {"type": "External", "external": _OWN_QUERY},
+        {"type": "Object", "object": {**_OF_SERVICE, **_OWN_QUERY}},
+        {"type": "Pods", "pods": _OWN_QUERY},
+    ],
+    ids=["external", "of an object", "of pods"],
+)
+async def test_a_metric_with_a_query_of_its_own_is_not_read_by_its_name(
+    fleet: Fleet, dials: Dials, metric: dict[str, Any]
+) -> None:
+    dials.set["waiting"] = [({"cluster": "hangzhou", "pod": "chat-0"}, 20.0)]
+    dials.set["backlog"] = [({"cluster": "hangzhou", "pod": "chat-0"}, 40.0)]
+    await fleet.apply(SERVICE.replace("replicas: 2", "replicas: 1"))
+    await served(fleet, 1)
+    await fleet.apply(autoscaler(metrics=[metric]))
+    await fleet.clock.advance(2)
+    assert await replicas(fleet) == 4
+    assert dials.asked[-1] == "max(backlog) by (pod)"
 
 
 async def test_schedules_hold_from_their_moment_on_where_they_are(

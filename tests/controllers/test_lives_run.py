@@ -28,6 +28,7 @@ from fairway.kinds.registry import LiveKinds, built_in
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import ResourceKey, Write
 from fairway.store.keys import CLUSTERS, FLEETS, LEASES, REPORTS, WORKLOADS, WORKS
+from tests.controllers.test_lifecycle import PULL
 from tests.controllers.test_works import JOB
 
 WRITE = Write()
@@ -116,17 +117,24 @@ class Hub:
             await self.make(REPORTS, body)
         await self.settle()
 
-    async def submit(self, **spec: Any) -> None:
+    async def set_fleet(self, **spec: Any) -> None:
+        with suppress(NotFound):
+            await self.store.delete(FLEETS, "fleet", write=WRITE)
+        body = {"apiVersion": API, "kind": "Fleet", "metadata": {"name": "fleet"}, "spec": spec}
+        await self.make(FLEETS, body)
+        await self.settle()
+
+    async def submit(self, name: str = "train", **spec: Any) -> None:
         body = {
             "apiVersion": API,
             "kind": "Workload",
-            "metadata": {"name": "train", "finalizers": ["fairway.dev/works"]},
+            "metadata": {"name": name, "finalizers": ["fairway.dev/works"]},
             "spec": {"queue": "research", "template": {"manifests": [JOB]}, **spec},
         }
         await self.make(WORKLOADS, body, "team")
 
-    async def claim(self, cluster: str, attempt: int = 1) -> None:
-        found = (await self.store.get(WORKLOADS, "train", "team")).object()
+    async def claim(self, cluster: str, attempt: int = 1, name: str = "train") -> None:
+        found = (await self.store.get(WORKLOADS, name, "team")).object()
         placement = {
             "cluster": cluster,
             "attempt": attempt,
@@ -151,9 +159,14 @@ class Hub:
     async def workload(self) -> Workload:
         return codec.decode((await self.store.get(WORKLOADS, "train", "team")).raw, Workload)
 
-    async def work(self, cluster: str) -> Work | None:
+    async def drain(self, cluster: str) -> None:
+        found = (await self.store.get(CLUSTERS, cluster)).object()
+        found["spec"]["hold"] = "HoldAndDrain"
+        await self.store.update(CLUSTERS, found, write=WRITE)
+
+    async def work(self, cluster: str, name: str = "train") -> Work | None:
         try:
-            found = await self.store.get(WORKS, "team.train", work_namespace(cluster))
+            found = await self.store.get(WORKS, f"team.{name}", work_namespace(cluster))
         except NotFound:
             return None
         return codec.decode(found.raw, Work)
@@ -251,9 +264,7 @@ async def test_a_silent_cluster_is_lost_and_what_may_run_twice_moves(hub: Hub) -
 async def test_a_cluster_that_is_drained_gives_its_workloads_back_at_once(hub: Hub) -> None:
     await hub.submit()
     await hub.claim("a")
-    found = (await hub.store.get(CLUSTERS, "a")).object()
-    found["spec"]["hold"] = "HoldAndDrain"
-    await hub.store.update(CLUSTERS, found, write=WRITE)
+    await hub.drain("a")
     await hub.settle()
     assert (await hub.workload()).status.reason == "ClusterDrained"
 
@@ -261,19 +272,8 @@ async def test_a_cluster_that_is_drained_gives_its_workloads_back_at_once(hub: H
 async def test_nothing_is_stopped_while_the_fleet_is_paused(hub: Hub) -> None:
     await hub.submit()
     await hub.claim("a")
-    body = {
-        "apiVersion": API,
-        "kind": "Fleet",
-        "metadata": {"name": "fleet"},
-        "spec": {"paused": True},
-    }
-    with suppress(NotFound):
-        await hub.store.delete(FLEETS, "fleet", write=WRITE)
-    await hub.make(FLEETS, body)
-    await hub.settle()
-    found = (await hub.store.get(CLUSTERS, "a")).object()
-    found["spec"]["hold"] = "HoldAndDrain"
-    await hub.store.update(CLUSTERS, found, write=WRITE)
+    await hub.set_fleet(paused=True)
+    await hub.drain("a")
     await hub.settle(20)
     assert (await hub.workload()).status.phase == "Claimed"
     fleet = (await hub.store.get(FLEETS, "fleet")).object()
@@ -290,3 +290,39 @@ async def test_what_is_over_is_removed_when_its_time_is_up(hub: Hub) -> None:
     with pytest.raises(NotFound):
         await hub.workload()
     assert await hub.work("a") is None
+
+
+@pytest.mark.parametrize(
+    ("pods", "state", "reason"),
+    [
+        pytest.param({"pending": 2}, {}, "PendingTooLong", id="no node"),
+        pytest.param({"bound": 2}, PULL, "ImageError", id="no image"),
+    ],
+)
+async def test_pods_are_pending_for_as_long_as_the_fleet_allows(
+    hub: Hub, pods: dict[str, int], state: dict[str, str], reason: str
+) -> None:
+    await hub.set_fleet(defaults={"pendingSeconds": 40})
+    await hub.submit()
+    await hub.claim("a")
+    of_set = {"name": POD_SET, "pendingSince": timestamp(hub.clock.now()), **pods}
+    await hub.report("a", attempt=1, phase="Pending", pods=[of_set], **state)
+    await hub.settle(30)
+    assert (await hub.workload()).status.phase == "Claimed"
+    await hub.settle(15)
+    assert (await hub.workload()).status.reason == reason
+
+
+async def test_works_of_a_drained_cluster_stop_at_the_rate_of_the_fleet(hub: Hub) -> None:
+    await hub.set_fleet(health={"deletionsPerSecond": 2})
+    names = [f"train-{number}" for number in range(7)]
+    for name in names:
+        await hub.submit(name)
+        await hub.claim("a", name=name)
+    await hub.drain("a")
+    stopped = []
+    for seconds in (0.5, 1, 1, 1):
+        await hub.settle(seconds)
+        works = [await hub.work("a", name) for name in names]
+        stopped.append(sum(work is not None and work.spec.tombstone for work in works))
+    assert stopped == [2, 4, 6, 7]

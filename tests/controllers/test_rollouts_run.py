@@ -176,6 +176,28 @@ async def test_a_gate_that_fails_takes_the_version_back(fleet: Fleet, numbers: N
     assert images(fleet)["shanghai"] == [GOOD]
 
 
+async def test_a_gate_asks_the_server_that_it_names_where_the_fleet_allows_it(
+    fleet: Fleet, numbers: Numbers
+) -> None:
+    gate = {
+        "name": "errors",
+        "query": "errors",
+        "condition": "< 1",
+        "intervalSeconds": 10,
+        "prometheus": {"url": "https://own.example"},
+    }
+    allowed = PROMETHEUS.replace("metrics: {", "metrics: {allowOwnServers: true, ")
+    await fleet.apply(allowed)
+    numbers.number = 0.0
+    await served(fleet, strategy={**CANARY, "soakSeconds": 60, "gates": [gate]})
+    await fleet.apply(service(BETTER))
+    await until(fleet, lambda item: bool(item.status.gates and item.status.gates[0].successes))
+    assert {address.url for address in numbers.addresses} == {"https://own.example"}
+    await fleet.apply(PROMETHEUS)
+    message = "the fleet does not allow servers of one's own (metrics.allowOwnServers)"
+    await until(fleet, lambda item: item.status.gates[0].message == message)
+
+
 async def test_a_gate_without_an_answer_lets_nothing_pass_and_fails_in_the_end(
     fleet: Fleet, numbers: Numbers
 ) -> None:

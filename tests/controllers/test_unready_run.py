@@ -1,4 +1,4 @@
-"""Replicas that have a node and do not become ready, on a whole hub."""
+"""Replicas and gangs that have a node and do not become ready, on a whole hub."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ import pytest
 from fairway.clock import VirtualClock
 from fairway.store.embedded.store import EmbeddedStore
 from tests.controllers.fleets import Fleet, running, summary_of
-from tests.controllers.test_moves_run import FLAVOR, apply, cluster, counts, policy, queue, service
+from tests.controllers.test_moves_run import (
+    FLAVOR,
+    GPU,
+    apply,
+    cluster,
+    counts,
+    policy,
+    queue,
+    service,
+)
 
 LIMITS = {
     "apiVersion": "fairway.dev/v1alpha1",
@@ -70,3 +79,41 @@ async def test_a_program_that_is_ready_nowhere_tries_a_second_cluster_and_stays_
     chat = await fleet.workload("chat")
     assert [past.reason for past in chat.status.history] == ["NotReadyInTime"]
     assert summary_of(chat) == "cloud (4)"
+
+
+def training(name: str, **gang: Any) -> dict[str, Any]:
+    """A gang of two pods."""
+    container = {"name": "main", "image": "serving", "resources": {"limits": {GPU: 1}}}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"parallelism": 2, "completions": 2, "template": {"spec": pod}},
+    }
+    return {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"queue": "serving", "gang": gang, "template": {"manifests": [manifest]}},
+    }
+
+
+async def test_a_gang_may_say_in_how_many_seconds_it_must_be_ready(fleet: Fleet) -> None:
+    await apply(fleet, bad("home", 6), training("hasty", readySeconds=20), training("usual"))
+    await apply(fleet, training("patient", readySeconds=200))
+
+    async def late() -> list[str]:
+        workloads = [await fleet.workload(name) for name in ("hasty", "usual", "patient")]
+        return [
+            workload.metadata.name
+            for workload in workloads
+            if any(past.reason == "NotReadyInTime" for past in workload.status.history)
+        ]
+
+    await fleet.clock.advance(10)
+    assert await late() == []
+    await fleet.clock.advance(30)
+    assert await late() == ["hasty"]
+    await fleet.clock.advance(60)
+    assert await late() == ["hasty", "usual"], "the fleet gives a minute"

@@ -16,6 +16,12 @@ SPOT = flavor("spot", interruptible=True)
 BOTH = queue("q", quotas={"spot": 8, "h100": 8})
 SPOTS, OWN = cluster("cloud", 8, model="spot"), cluster("east", 8)
 
+
+def offering(*pools: Plain) -> Plain:
+    """A cluster without nodes, in which an agent found these pools."""
+    return {**cluster("east"), "status": {"offeredPools": list(pools)}}
+
+
 CASES: dict[str, tuple[list[Plain], list[str]]] = {
     "a workload takes spot capacity where its queue has it first": (
         [SPOT, BOTH, SPOTS, OWN, workload("a", "q", count=4)],
@@ -53,6 +59,11 @@ CASES: dict[str, tuple[list[Plain], list[str]]] = {
          cluster("east", pools=[pool("p", 8, stock=9, interruptible=True), pool("r", 8, stock=9)]),
          workload("a", "q", count=4, preemptible=False)],
         ["a gets 1 of east/r", "a starts in east:4@h100"],
+    ),
+    "a pool that its agent found is no different": (
+        [queue("q", 8), offering(pool("p", 8, stock=9, interruptible=True)),
+         workload("a", "q", count=4), workload("b", "q", count=4, preemptible=False)],
+        ["a gets 1 of east/p", "a starts in east:4@h100", "b waits: DoesNotFit, NoVictims, NoPool"],
     ),
     "what runs on spot capacity already is left alone": (
         [SPOT, BOTH, SPOTS, OWN,

@@ -17,15 +17,20 @@ from tests.kubernetes.autoscalers import INSTANCE_TYPE, machine_deployment, node
 
 POOLS = ResourceKey(KARPENTER_GROUP, "v1", "nodepools")
 DEPLOYMENTS = ResourceKey("cluster.x-k8s.io", "v1beta1", "machinedeployments")
-TYPE = decode(
-    {
+
+
+def types_of(*described: Any) -> tuple[InstanceType, ...]:
+    """Instance types as the spec of a cluster lists them."""
+    body = {
         "apiVersion": "fairway.dev/v1alpha1",
         "kind": "Cluster",
         "metadata": {"name": "c"},
-        "spec": {"simulated": {}, "instanceTypes": [INSTANCE_TYPE]},
-    },
-    Cluster,
-).spec.instance_types[0]
+        "spec": {"simulated": {}, "instanceTypes": list(described)},
+    }
+    return decode(body, Cluster).spec.instance_types
+
+
+TYPE = types_of(INSTANCE_TYPE)[0]
 
 
 def read(*bodies: Any, types: tuple[InstanceType, ...] = (TYPE,), nodes: Any = ()) -> Found:
@@ -62,6 +67,25 @@ def test_each_zone_and_capacity_type_of_a_node_pool_is_a_pool_and_they_share_its
     assert [(quota.name, str(quota.limits["nvidia.com/gpu"])) for quota in seen.quotas] == [
         ("gpu", "40")
     ]
+
+
+def test_a_pool_costs_what_its_instance_type_costs_and_is_provisioned_as_fast() -> None:
+    shape = INSTANCE_TYPE["shape"]
+    types = types_of(
+        {"name": "p5.48xlarge", "shape": shape, "pricePerHour": "80", "spotPricePerHour": "30"},
+        {"name": "p5en.48xlarge", "shape": shape, "pricePerHour": "90", "provisionSeconds": 45},
+    )
+    pools = read(node_pool(), types=types).pools
+    assert {
+        pool.name: (str(pool.price_per_hour), pool.provision_seconds)
+        for pool in pools
+        if "zone-a" in pool.name
+    } == {
+        "gpu-p5-48xlarge-zone-a": ("80", 300),
+        "gpu-p5-48xlarge-zone-a-spot": ("30", 300),
+        "gpu-p5en-48xlarge-zone-a": ("90", 45),
+        "gpu-p5en-48xlarge-zone-a-spot": ("None", 45),
+    }
 
 
 def test_what_an_instance_type_has_is_learned_from_a_node_where_nobody_lists_it() -> None:
