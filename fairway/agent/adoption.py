@@ -5,6 +5,8 @@ from __future__ import annotations
 from fairway.agent.drivers.interface import WorkSeen
 from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
 from fairway.api.work import Manifest, Work, WorkPodSet, WorkSpec
+from fairway.kinds import ranges
+from fairway.kinds.tasks import tasks_of
 
 # Metadata that a cluster adds to an object.
 _ADDED = (
@@ -39,6 +41,7 @@ def adopt(seen: WorkSeen, *, cluster: str, namespace: str, term: int) -> Work | 
                 Manifest(object=_manifest(seen.objects[position]))
                 for position in sorted(seen.objects)
             ),
+            tasks=ranges.text(ranges.union(tasks_of(body) for body in seen.objects.values())),
             pod_sets=tuple(
                 WorkPodSet(name=value, count=count) for value, count in sorted(counts.items())
             ),

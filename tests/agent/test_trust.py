@@ -122,6 +122,25 @@ async def test_what_nobody_knows_is_adopted(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("described", [cluster(stopSeconds=20)])
+async def test_the_tasks_of_a_sweep_that_nobody_knows_are_read_from_its_jobs(stage: Stage) -> None:
+    jobs = []
+    for tasks in ("0-1", "7"):
+        manifest = job(f"sweep-{tasks[0]}")
+        manifest["metadata"]["annotations"] = {"fairway.dev/tasks": tasks}
+        jobs.append(manifest)
+    sweep = work("sweep", *jobs, tasks="0-1,7")
+    await stage.put(sweep)
+    await stage.until("Running", sweep)
+    await stage.crash()
+    stage.forget()
+    await stage.delete(sweep)
+    await stage.start()
+    await stage.passes(2)
+    adopted = await stage.work(sweep)
+    assert adopted is not None
+    assert adopted.spec.tasks == "0,1,7"
+
+
 async def test_what_nobody_knows_and_stops_is_not_started_again(stage: Stage) -> None:
     one = work("one")
     await stage.put(one)
