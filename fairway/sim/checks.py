@@ -363,8 +363,10 @@ class Checks:
     def _check_totals(self, name: str, grown: set[tuple[str, str, str]]) -> None:
         """Checks the total usage of all that may run now; claims that wait for victims do not.
 
-        A late write by the leader of an earlier term is excluded: the hub could not know it.
+        A late write by the leader of an earlier term is excluded: the hub could not know it. So are
+        pods that an agent without its disk brought back: nobody knows their flavor.
         """
+        grown = {place for place in grown if place[1]}
         total: Usage = Counter()
         for claimed, (usage, victims) in self._claimed.items():
             if claimed in self._late:

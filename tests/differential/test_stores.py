@@ -23,6 +23,7 @@ from tests.differential import comparison, stores
 from tests.differential.store_steps import STEPS
 from tests.kubernetes import binaries, control_plane
 from tests.kubernetes.demand import demand
+from tests.kubernetes.test_hub import AS_THEY_ARE
 
 
 @asynccontextmanager
@@ -41,6 +42,7 @@ async def on_kubernetes(folder: Path) -> AsyncIterator[KubernetesStore]:
         store = KubernetesStore(KubeApi(load_access(str(plane.kubeconfig)), SystemClock()))
         try:
             await define(store, crds.definitions(), clock=SystemClock())
+            store.stamps = AS_THEY_ARE
             yield store
         finally:
             await store.close()

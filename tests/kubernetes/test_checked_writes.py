@@ -22,6 +22,7 @@ from fairway.store.kubernetes import checked_writes
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.test_hub import JOB, PATIENCE_SECONDS, POLICY, clean_store, hub_on, until_all
+from tests.kubernetes.test_submitters import until_counted
 from tests.waiting import seen
 
 pytestmark = pytest.mark.real
@@ -126,6 +127,7 @@ async def test_the_server_asks_the_hub_about_writes_that_it_cannot_check(
         # While no hub answers, everything passes.
         await people.apply(OBJECTS)
         assert "train-0 applied" in await people.apply(workload(0, "closed"))
+        await until_counted(store)
         async with hub_on(real, tmp_path):
             # The core holds what passed.
             held = await until_all(
@@ -150,11 +152,10 @@ async def test_the_server_asks_the_hub_about_writes_that_it_cannot_check(
             assert DENIED % f"native.{checked_writes.NAME}" + native % "default" in (
                 await people.apply(labelled)
             )
-            # Its workload is the hub's own write, which is not refused; nobody noted who submits.
+            # Its workload is the hub's own write, which is not refused; the submitter is noted.
             assert "native applied" in await people.apply(labelled, who="ada")
-            await until_all(
-                store, 2, lambda item: item.status.reason == "NotASubmitter", "are held"
-            )
+            await until_all(store, 3, lambda item: item.status.phase == "Running", "run")
+            await until_all(store, 1, lambda item: item.status.reason == "NotASubmitter", "is held")
             await store.delete(JOBS, "native", namespace="default", write=Write())
             assert DENIED % f"default.{checked_writes.NAME}" in (
                 await people.until_said(NATIVE % ("checked", ""), SENTENCE % "checked")

@@ -146,13 +146,30 @@ class Arrivals:
         stored = self._cache.mirror(WORKS).get((namespace, state.work))
         if stored is None or _decode_work(stored.raw).spec.attempt < state.attempt:
             return True
-        if _ADOPTED not in stored.raw:
+        if _ADOPTED not in stored.raw and state.phase != "Succeeded":
             return False
         work = self._cache.get(Work, state.work, namespace)
         assert work is not None, "it is in the mirror"
         reference = work.spec.workload
         workload = self._cache.get(Workload, reference.name, reference.namespace)
-        return workload is not None and _will_take_over(workload, work)
+        if workload is None:
+            return False
+        return _will_take_over(workload, work) or self._will_succeed(workload, state.work)
+
+    def _will_succeed(self, workload: Workload, work: str) -> bool:
+        """Whether all that a workload holds has succeeded, and the workload has yet to say so."""
+        claim = workload.status.claim
+        if claim is None or workload.spec.tasks is not None:
+            return False
+        states = [
+            (placement, self._states.get(placement.cluster, work)) for placement in claim.placements
+        ]
+        return bool(states) and all(
+            state is not None
+            and state.phase == "Succeeded"
+            and state.attempt == (placement.attempt or claim.attempt)
+            for placement, state in states
+        )
 
     def _report_changed(self, _name: Name, stored: Stored | None) -> None:
         if self._is_over or stored is None:

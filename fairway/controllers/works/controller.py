@@ -254,7 +254,10 @@ class Works:
         if workload.status.claim is None:
             return False
         last, own = last_attempt(workload.status), work_name(*name)
-        if any(is_adopted(work) and work.spec.attempt > last for work in works.values()):
+        if any(
+            is_adopted(work) and is_own(work, workload) and work.spec.attempt > last
+            for work in works.values()
+        ):
             return True  # its claim is about to be restored
         return any(
             state.attempt > last and not inputs.seen_of(state).is_over
