@@ -38,10 +38,12 @@ class Faults:
         time: Time,
         log: Log,
         chance: random.Random,
+        restores: bool,
     ) -> None:
         self._hubs = hubs
         self._agents = agents
         self._operator = operator
+        self._restores = restores
         self._time = time
         self._log = log
         self._chance = chance
@@ -60,7 +62,7 @@ class Faults:
             self._crash_after_writes: 4,
             self._pause_hub: 4,
             self._cut_hub: 3,
-            self._restore_hub: 2,
+            self._restore_hub: 2 if self._restores else 0,
             self._crash_agent: 4,
             self._lose_disk: 2,
             self._pause_agent: 3,

@@ -87,18 +87,18 @@ class _Complaints(logging.Handler):
         self._log.report(f"{record.getMessage()}{f': {cause!r}' if cause else ''}")
 
 
-def simulate(seed: int, *, keeps_lines: bool = False) -> Result:
-    """Runs a seed."""
+def simulate(seed: int, *, keeps_lines: bool = False, restores: bool = False) -> Result:
+    """Runs a seed; `restores` adds hubs that are set back to a backup."""
     prepare()
     with _without_collector():
-        return _simulate(seed, keeps_lines=keeps_lines)
+        return _simulate(seed, keeps_lines=keeps_lines, restores=restores)
 
 
-def simulate_last(seed: int) -> Result:
+def simulate_last(seed: int, *, restores: bool = False) -> Result:
     """Runs the only seed of a process that then ends, so its garbage need not be collected."""
     prepare()
     gc.disable()
-    return _simulate(seed, keeps_lines=False)
+    return _simulate(seed, keeps_lines=False, restores=restores)
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def _without_collector() -> Iterator[None]:
         gc.collect()
 
 
-def _simulate(seed: int, *, keeps_lines: bool) -> Result:
+def _simulate(seed: int, *, keeps_lines: bool, restores: bool = False) -> Result:
     began = process_time()
     time = Time()
     log = Log(time, keeps_lines=keeps_lines)
@@ -125,7 +125,7 @@ def _simulate(seed: int, *, keeps_lines: bool) -> Result:
     logger.setLevel(logging.ERROR)
     logger.propagate = False
     try:
-        simulation = Simulation(seed, time, log, folder)
+        simulation = Simulation(seed, time, log, folder, restores=restores)
         phases = run(time, simulation.run())
     except Stuck as fault:
         log.report(str(fault))
@@ -153,11 +153,14 @@ def _simulate(seed: int, *, keeps_lines: bool) -> Result:
 class Simulation:
     """A fleet with its users and faults."""
 
-    def __init__(self, seed: int, time: Time, log: Log, folder: Path) -> None:
+    def __init__(
+        self, seed: int, time: Time, log: Log, folder: Path, *, restores: bool = False
+    ) -> None:
         self._seed = seed
         self._time = time
         self._log = log
         self._folder = folder
+        self._restores = restores
         self._lives = 0
         self.crashes_after_claim = 0
 
@@ -190,6 +193,7 @@ class Simulation:
             time=self._time,
             log=self._log,
             chance=self._chance("faults"),
+            restores=self._restores,
         )
         faults.has_work = lambda name: any(
             database.has(

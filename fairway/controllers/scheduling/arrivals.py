@@ -194,6 +194,6 @@ def _will_take_over(workload: Workload, work: Work) -> bool:
     status = workload.status
     if not is_adopted(work) or not is_own(work, workload):
         return False
-    if status.phase in ("Stopping", *OVER):
+    if status.phase in OVER:
         return False
     return work.spec.attempt > last_attempt(status)

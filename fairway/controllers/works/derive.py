@@ -408,7 +408,7 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
         is_needed = is_its and cluster in leaving
         if not is_needed and _is_done_with(known, work, is_its=is_its):
             yield Delete(work=work)
-        elif not _is_managed(known, cluster):
+        elif not _is_managed(known, cluster) or _is_later(workload, work):
             continue
         elif cluster in leaving:
             # Also for an attempt that was never sent: its agent must confirm that it is gone.
@@ -417,6 +417,13 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
             (work.spec.tombstone and is_refused(work)) or _is_surplus(known, workload, work)
         ):
             yield from _stopped(known, work)
+
+
+def _is_later(workload: Workload, work: Work) -> bool:
+    """Whether a workload that stops has yet to take over a later attempt that was brought back."""
+    is_later = work.spec.attempt > last_attempt(workload.status)
+    is_stopping = workload.status.phase == "Stopping"
+    return is_stopping and is_later and is_adopted(work) and is_own(work, workload)
 
 
 def _is_done_with(known: Known, work: Work, *, is_its: bool) -> bool:
