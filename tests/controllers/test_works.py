@@ -784,6 +784,23 @@ class TestAdoption:
         assert not next_status(case(forgot, awaits_clusters=True)).releases
         assert next_status(case(forgot)).releases
 
+    def test_a_workload_that_stops_takes_over_a_later_attempt_that_is_brought_back(self) -> None:
+        later = gang(pods("a", attempt=2), held={"attempt": 2})
+        works = self.brought_back(later)
+        earlier = gang(pods("a", attempt=1))
+        assert earlier.status.claim is not None
+        stops = replace(
+            earlier.status, phase="Stopping", claim=None, releasing=earlier.status.claim.placements
+        )
+        stopping = replace(earlier, status=stops)
+        states: dict[str, WorkObservation] = {"a": seen("Succeeded", attempt=2)}
+        assert told(derive(known(stopping, works, seen=states))) == []
+        for expected in (("Waiting", None), ("Claimed", 2)):
+            status = next_status(case(stopping, states, sent=works)).status
+            assert status is not None
+            assert (status.phase, status.claim and status.claim.attempt) == expected
+            stopping = replace(stopping, status=status)
+
     def test_a_workload_made_anew_takes_over_what_runs(self) -> None:
         found = gang(pods("a"))
         anew = replace(found, metadata=replace(found.metadata, uid="u-9"))
