@@ -58,8 +58,8 @@ format: $(STAMP) ## Format the code and mend what can be mended
 planted: $(STAMP) ## Plant bugs in the core, one by one, and see that the tests notice each
 	@$(BIN)/python -m tests.core.planted.run
 
-sim: $(STAMP) ## Simulate a fleet with faults: one seed in full (SEED=7), or many fresh ones (SEEDS=200, again: FIRST=); RESTORES=1 also restores hubs
-	@$(BIN)/python -m fairway.sim $(if $(RESTORES),--restores) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)))
+sim: $(STAMP) ## Simulate a fleet with faults: one seed in full (SEED=7), or many fresh ones (SEEDS=200, again: FIRST=)
+	@$(BIN)/python -m fairway.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)))
 
 peers: $(STAMP) ## Build real peers, record what they decide, compare (docs/peers.md); ARGS="kueue" for one
 	@$(BIN)/python -m tests.peers $(ARGS)

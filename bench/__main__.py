@@ -7,7 +7,18 @@ import importlib
 
 from bench.figures import Report, machine
 
-SUITES = ("store", "http", "core", "view", "kueue", "running", "kubernetes", "page", "history")
+SUITES = (
+    "store",
+    "http",
+    "core",
+    "view",
+    "kueue",
+    "running",
+    "kubernetes",
+    "page",
+    "history",
+    "crowd",
+)
 
 
 def main() -> None:

@@ -32,8 +32,9 @@ class Report:
         extra = "".join(f"  {key} {number:,.2f}" for key, number in more.items())
         against = ""
         if aim is not None:
-            is_most = unit in ("s", "ms", "MiB", "writes")
-            ratio = aim / value if is_most else value / aim
+            is_most = unit in ("s", "ms", "MiB", "writes", "x", "errors")
+            ratio = (aim + 1) / (value + 1) if unit == "errors" else aim / value
+            ratio = ratio if is_most else value / aim
             sign = "at most" if is_most else "at least"
             against = f"  ({sign} {aim:,.0f}: {ratio:.2f}x{'' if ratio >= 1 else '  MISSED'})"
         print(f"  {name:<58}{shown:>12} {unit}{against}{extra}", flush=True)

@@ -31,26 +31,38 @@ CONNECTIONS = 64
 class Connection:
     """One kept connection: a request at a time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, token: str | None = None, source: str = "") -> None:
+        """As the administrator, unless a token is given; `source` is the client's own address."""
         config = yaml.safe_load((folder / "kubeconfig").read_text())
         cluster = config["clusters"][0]["cluster"]
         self._url = urlsplit(cluster["server"])
-        self._token = config["users"][0]["user"]["token"]
+        self._token = config["users"][0]["user"]["token"] if token is None else token
+        self._source = (source, 0) if source else None
         self._tls = ssl.create_default_context(cafile=str(folder / "tls" / "ca.crt"))
 
     async def open(self) -> Connection:
-        self._reader, self._writer = await asyncio.open_connection(
-            self._url.hostname, self._url.port, ssl=self._tls, limit=1 << 26
-        )
+        self._reader, self._writer = await self.dial()
         return self
+
+    async def dial(
+        self, *, with_tls: bool = True
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(
+            self._url.hostname,
+            self._url.port,
+            ssl=self._tls if with_tls else None,
+            limit=1 << 26,
+            local_addr=self._source,
+        )
 
     async def call(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
         self.send(method, path, body)
         return await self.receive()
 
     def send(self, method: str, path: str, body: bytes = b"") -> None:
+        shown = f"Authorization: Bearer {self._token}\r\n" if self._token else ""
         self._writer.write(
-            f"{method} {path} HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer {self._token}\r\n"
+            f"{method} {path} HTTP/1.1\r\nHost: hub\r\n{shown}"
             f"User-Agent: bench/1\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n".encode()
             + body
@@ -58,12 +70,23 @@ class Connection:
 
     async def head(self) -> tuple[int, int]:
         """Status and length of the next answer; the length is -1 for a stream."""
+        status, length, _ = await self._head()
+        return status, length
+
+    async def _head(self) -> tuple[int, int, bytes]:
+        """The same, and all headers in lower case."""
         head = await self._reader.readuntil(b"\r\n\r\n")
         status = int(head[9:12])
         lower = head.lower()
         place = lower.find(b"content-length:")
         length = int(lower[place + 15 : lower.index(b"\r\n", place)]) if place >= 0 else -1
-        return status, length
+        return status, length, lower
+
+    async def exchange(self, method: str, path: str) -> tuple[int, bytes, bytes]:
+        """Status, headers in lower case, and body of the answer to a request."""
+        self.send(method, path)
+        status, length, head = await self._head()
+        return status, head, await self._reader.readexactly(length)
 
     async def receive(self) -> tuple[int, bytes]:
         status, length = await self.head()

@@ -1,19 +1,26 @@
 """Clocks, injected.
 
 Everything that waits or takes a time uses a Clock, so that a whole hub can run on virtual time in
-one thread. Production uses `SystemClock`; tests use `VirtualClock`, simulations `fairway.virtual`.
+one thread. Production uses `SteadyClock` over `SystemClock`; tests use `VirtualClock`, simulations
+`fairway.virtual`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 import threading
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
 
+_log = logging.getLogger(__name__)
+
+_FAR_SECONDS = 60.0  # smaller corrections of a machine's time are followed at once
+_LASTING_SECONDS = 600.0  # after which a far jump is no accident
+_LOOK_SECONDS = 30.0
 _ROUNDS = 20  # of an event loop, enough for everything that follows from one moment
 _POOLS = ("asyncio_", "fairway-", "ThreadPoolExecutor-")  # prefixes of the names of pool threads
 
@@ -31,6 +38,13 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None: ...
 
+    def is_sure(self) -> bool:
+        """Whether the time has kept its course for so long that it is taken to be right.
+
+        What no return of the time could mend waits for that.
+        """
+        ...
+
 
 class SystemClock:
     """The machine's time."""
@@ -39,10 +53,65 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        # Where there is one, the clock that also counts the time in which the machine slept.
+        boot = getattr(time, "CLOCK_BOOTTIME", None)
+        return time.monotonic() if boot is None else time.clock_gettime(boot)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    def is_sure(self) -> bool:
+        return True
+
+
+class SteadyClock:
+    """A machine's time without its far jumps, as one process sees it.
+
+    A time that jumps is noticed by a clock that cannot be set. Small corrections are followed. Far
+    from its old course, the machine's time is not: this clock continues on that course, so that a
+    jump and its return expire nothing and delay nothing. A jump that lasts is meant; then `lasting`
+    returns, and the process starts over, because what it keeps in memory was timed by the old time.
+    """
+
+    def __init__(self, machine: Clock) -> None:
+        self._machine = machine
+        self._began_at = machine.monotonic()
+        self._offset = machine.now() - self._began_at
+        self._jumped_at: float | None = None  # by the monotonic clock
+
+    def now(self) -> float:
+        monotonic = self._machine.monotonic()
+        offset = self._machine.now() - monotonic
+        if abs(offset - self._offset) < _FAR_SECONDS:
+            if self._jumped_at is not None:
+                _log.warning("the machine's time is back")
+            self._offset, self._jumped_at = offset, None
+        elif self._jumped_at is None:
+            self._jumped_at = monotonic
+            _log.warning(
+                "the machine's time has jumped by %.0f seconds; that is not followed unless it"
+                " lasts for %.0f minutes",
+                offset - self._offset,
+                _LASTING_SECONDS / 60,
+            )
+        return monotonic + self._offset
+
+    def monotonic(self) -> float:
+        return self._machine.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._machine.sleep(seconds)
+
+    def is_sure(self) -> bool:
+        self.now()
+        return self._jumped_at is None and self.monotonic() - self._began_at >= _LASTING_SECONDS
+
+    async def lasting(self) -> None:
+        """Returns once the machine's time has jumped far, and has not come back for long."""
+        while self._jumped_at is None or self.monotonic() - self._jumped_at < _LASTING_SECONDS:
+            await self.sleep(_LOOK_SECONDS)
+            self.now()
+        _log.warning("the jump of the machine's time lasts: everything starts over by that time")
 
 
 class VirtualClock:
@@ -59,6 +128,9 @@ class VirtualClock:
 
     def monotonic(self) -> float:
         return self._now
+
+    def is_sure(self) -> bool:
+        return True
 
     def step(self, seconds: float) -> None:
         """Steps the wall clock, as a machine does to correct its time; no sleeper wakes."""

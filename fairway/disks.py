@@ -7,11 +7,13 @@ the folder it concerns, and what waits for room continues once there is some.
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 from fairway.api.errors import InsufficientStorage
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_LEAST_BYTES = 1 << 20  # with less room the next batch of writes may fail
 
 
 def is_full(fault: object) -> bool:
@@ -19,6 +21,15 @@ def is_full(fault: object) -> bool:
     if isinstance(fault, OSError):
         return fault.errno in _FULL
     return isinstance(fault, InsufficientStorage)
+
+
+def has_room(folder: Path | str) -> bool:
+    """Whether a disk can take more; also before anything has failed to be written."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return True  # that is another fault than a full disk
+    return disk.f_bavail * disk.f_frsize >= _LEAST_BYTES
 
 
 def no_room(folder: Path | str) -> OSError:

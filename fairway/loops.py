@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterab
 from typing import Any, Generic, TypeVar
 
 from fairway.api.errors import AlreadyExists, ApiError, Conflict
-from fairway.clock import Clock
+from fairway.clock import Clock, SteadyClock
 
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
@@ -48,6 +48,20 @@ async def end(tasks: Iterable[asyncio.Future[Any]]) -> None:
             is_cancelled = True
     if is_cancelled:
         raise asyncio.CancelledError
+
+
+async def run_steadily(run: Callable[[SteadyClock], Awaitable[None]], machine: Clock) -> None:
+    """Runs a process on a steady clock; a jump of the machine's time that lasts starts it over."""
+    while True:
+        clock = SteadyClock(machine)
+        running = asyncio.ensure_future(run(clock))
+        jumping = asyncio.ensure_future(clock.lasting())
+        try:
+            await asyncio.wait((running, jumping), return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                return running.result()
+        finally:
+            await end((running, jumping))
 
 
 async def in_slices(items: Iterable[T], size: int = _SLICE) -> AsyncIterator[T]:

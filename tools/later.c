@@ -67,10 +67,18 @@ static size_t count_of(char *const *environment) {
   return count;
 }
 
+/* In a sandbox that hides this library, a child could not load it, and would complain. */
+static int is_hidden(void) {
+  char path[sizeof own[0]];
+  strcpy(path, own[0] + strlen(NAMES[0]));
+  path[strcspn(path, ":")] = 0;
+  return access(path, R_OK) != 0;
+}
+
 static void add_own(char **into, char *const *environment) {
   size_t count = count_of(environment);
   for (size_t at = 0; at < count; at++) *into++ = environment[at];
-  for (int at = 0; at < COUNT; at++) {
+  for (int at = 0; at < COUNT && !is_hidden(); at++) {
     int has = 0;
     for (size_t each = 0; each < count; each++)
       has |= !strncmp(environment[each], NAMES[at], strlen(NAMES[at]));

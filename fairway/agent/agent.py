@@ -92,6 +92,10 @@ class Agent:
             self._parts.tender.settings = settings
             self._parts.teller.settings = settings
 
+    async def reseal(self) -> None:
+        """Writes what it remembers again, with the key that is now the current one."""
+        await self._memory.reseal()
+
     async def answer(self, ask: Ask, exchange: Exchange) -> Outcome:
         """Answers a request about pods of this cluster: list, usage, logs, exec, port-forward."""
         seen = self._sight.work(ask.work)

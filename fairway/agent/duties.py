@@ -12,6 +12,7 @@ from typing import Literal
 
 from fairway.agent.drivers.interface import WorkSeen
 from fairway.agent.memory import Kept
+from fairway.api.names import ADOPTED
 from fairway.api.work import Work
 
 Duty = Literal[
@@ -24,7 +25,7 @@ Duty = Literal[
     "PutBack",
     "Forget",
 ]
-TermCheck = Literal["Accepted", "Known", "TermTooLow", "AttemptTooLow"]
+TermCheck = Literal["Accepted", "Known", "TermTooLow", "AttemptTooLow", "NotHere"]
 
 _LIVE = ("Pending", "Bound", "Ready")
 HUB_SILENT = "HubSilent"
@@ -43,15 +44,26 @@ class WorkFacts:
     silent_seconds: float = 0.0
 
 
-def verdict(work: Work, kept: Kept | None, term: int) -> TermCheck:
-    """Whether a work from the hub is accepted; a work of an earlier leader is refused."""
+def verdict(work: Work, kept: Kept | None, term: int, *, is_here: bool = False) -> TermCheck:
+    """Whether a work from the hub is accepted; a work of an earlier leader is refused.
+
+    So is one that an agent brought back and that is not here: only the hub can start something.
+    """
     if kept is not None and kept.work.spec == work.spec:
         return "Known"
+    if is_here and _is_brought_back(work):
+        return "Accepted"  # whatever the term: no leader wrote it
     if work.spec.term < term:
         return "TermTooLow"
     if kept is not None and work.spec.attempt < kept.work.spec.attempt:
         return "AttemptTooLow"
+    if _is_brought_back(work):
+        return "NotHere"
     return "Accepted"
+
+
+def _is_brought_back(work: Work) -> bool:
+    return ADOPTED in work.metadata.labels and not work.spec.tombstone
 
 
 def goes_on(work: Work, kept: Kept | None) -> bool:

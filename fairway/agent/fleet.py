@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairway.agent.agent import Agent
+from fairway.agent.drivers.interface import DriverFault
 from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
 from fairway.api.codec import decode
@@ -62,6 +63,7 @@ class Agents:
         self._settings = AgentSettings()
         self._clusters: dict[str, Cluster] = {}
         self._running: dict[str, _Running] = {}
+        self._faults: dict[str, str] = {}  # the last of each cluster
         self._loop: Loop[str] = Loop("agents", self._look_after, clock=clock, width=1)
         named = Selection(fields=f"metadata.name={only}") if only else EVERYTHING
         self._mirrors = (
@@ -75,6 +77,13 @@ class Agents:
         """The agent of a cluster, if it runs here."""
         running = self._running.get(cluster)
         return running.agent if running is not None else None
+
+    async def reseal(self) -> set[str]:
+        """Lets every agent write what it remembers again, with the key that is now current."""
+        running = dict(self._running)
+        for each in running.values():
+            await each.agent.reseal()
+        return set(running)
 
     async def run(self) -> None:
         try:
@@ -132,7 +141,12 @@ class Agents:
 
     def _tell_why(self, name: str, task: asyncio.Task[None]) -> None:
         fault = None if task.cancelled() else task.exception()
-        if fault is not None:
+        if isinstance(fault, DriverFault):
+            # It restarts every few seconds, maybe for days.
+            if self._faults.get(name) != str(fault):
+                _log.error("the agent of %s failed and restarts: %s", name, fault)
+            self._faults[name] = str(fault)
+        elif fault is not None:
             _log.error("the agent of %s failed and restarts", name, exc_info=fault)
 
     async def _end(self, name: str) -> None:

@@ -3,7 +3,8 @@
 It keeps each accepted work, how it ended, the highest term seen, and the number of its starts. So
 an agent that starts without its hub keeps to the last desired state, refuses works of an earlier
 leader, and never reruns what has ended. Memory is one append-only log, rewritten once more than
-half of it is obsolete. A line that was not written completely is ignored.
+half of it is obsolete. A line that was not written completely is ignored. Works carry Secrets, so
+with keys every line is sealed.
 
 Callers wait until their lines are on disk. Many lines share one write.
 """
@@ -11,9 +12,12 @@ Callers wait until their lines are on disk. Many lines share one write.
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import logging
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +29,12 @@ from fairway.api.errors import ApiError
 from fairway.api.meta import Part
 from fairway.api.report import WorkState
 from fairway.api.work import Work, WorkStatus
+from fairway.sealing import HEAD_BYTES, MARK, KeyFault, Keyring, key_id
 
 _log = logging.getLogger(__name__)
 
-_FILE = "works.log"
+FILE = "works.log"
+_SEALED = base64.b64encode(MARK)  # how a sealed line begins
 _SPARE_BYTES = 1 << 20  # how much obsolete content never causes a rewrite
 
 
@@ -55,22 +61,31 @@ class _Line(Part, frozen=True, kw_only=True):
 class Memory:
     """The memory of an agent, in its own folder."""
 
-    def __init__(self, folder: Path, *, is_inline: bool = False, is_synced: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        is_inline: bool = False,
+        is_synced: bool = True,
+        keys: Keyring | None = None,
+    ) -> None:
         """`is_inline` writes in the caller's thread, for tests and simulation.
 
         `is_synced` calls fsync, which is of no use where everything that runs ends with the
         machine.
         """
+        self._keys = keys
         self.epoch = 0
         self.term = 0
         self.mode = ""  # of the cluster, as last read from the hub
         self.heard_at: float | None = None  # when the hub last answered, if a work depends on it
         self.works: dict[str, Kept] = {}
-        self._path = folder / _FILE
+        self._path = folder / FILE
         self._is_inline = is_inline
         self._is_synced = is_synced
         self._sizes: dict[str, int] = {}
         self._size = 0
+        self._is_open = False
         self._is_torn = False  # a line may be written only in part
         self._lines: list[bytes] = []
         self._writing: asyncio.Task[None] | None = None
@@ -83,6 +98,23 @@ class Memory:
                 self._recall(raw)
         self.epoch += 1
         self._rewrite()
+        self._is_open = True
+
+    def check_key(self) -> None:
+        """Raises KeyFault if the log is sealed and cannot be opened."""
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                self._plain(file.readline())
+
+    async def reseal(self) -> None:
+        """Writes everything again, with the key that is now the current one.
+
+        What was not read yet is written again when it is.
+        """
+        if not self._is_open:
+            return
+        self._is_torn = True
+        await self._remember(_Line(term=self.term))
 
     async def close(self) -> None:
         while self._writing is not None:
@@ -140,7 +172,7 @@ class Memory:
     # The log.
 
     async def _remember(self, *lines: _Line) -> None:
-        self._lines.extend(encode(line) for line in lines)
+        self._lines.extend(self._text(line) for line in lines)
         if self._is_inline:
             self._write(self._take())
             return
@@ -176,7 +208,7 @@ class Memory:
 
     def _rewrite(self) -> None:
         """Rewrites the log with live entries only; the old log stays until the new one is whole."""
-        data = b"".join(encode(line) + b"\n" for line in self._everything())
+        data = b"".join(self._text(line) + b"\n" for line in self._everything())
         fresh = self._path.with_suffix(".new")
         fresh.touch(mode=0o600)  # works may hold secrets
         with fresh.open("wb") as file:
@@ -201,10 +233,38 @@ class Memory:
         if self._is_synced:
             os.fsync(file)
 
+    def _text(self, line: _Line) -> bytes:
+        """A line as it is on disk."""
+        text = encode(line)
+        if self._keys is None:
+            return text
+        return base64.b64encode(self._keys.seal(text, FILE, self._path.parent.name))
+
+    def _plain(self, raw: bytes) -> bytes:
+        """The JSON text of a line, whether or not it is sealed; empty if it is torn.
+
+        A missing key is an error: what the agent knows must not be forgotten for it.
+        """
+        if not raw.startswith(_SEALED):
+            return raw
+        if self._keys is None:
+            raise KeyFault(f"{self._path} is encrypted, and no key was given")
+        try:
+            sealed = base64.b64decode(raw, validate=True)
+        except binascii.Error:
+            return b""
+        if len(sealed) > HEAD_BYTES:
+            self._keys.check([key_id(sealed)])
+        with suppress(KeyFault):
+            return self._keys.open(sealed, FILE, self._path.parent.name)
+        return b""
+
     def _recall(self, raw: bytes) -> None:
         try:
-            line = _decode(raw)
+            line = _decode(self._plain(raw))
             work = decode(line.work, Work) if line.work is not None else None
+        except KeyFault:
+            raise
         except (msgspec.MsgspecError, ApiError) as fault:
             _log.warning("a line of %s cannot be read: %s", self._path, fault)
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from zlib import crc32
 
-from fairway.agent.adoption import adopt
+from fairway.agent.adoption import adopt, with_notes
 from fairway.agent.drivers.interface import Driver, DriverFault
 from fairway.agent.duties import Duty, WorkFacts, duty, goes_on, has_live_pods, verdict
 from fairway.agent.hub import Hub
@@ -114,7 +114,8 @@ class Tender:
         if offered is None:
             return
         kept = self._memory.works.get(name)
-        result = verdict(offered, kept, self._memory.term)
+        is_here = kept is None and self._is_here(offered)
+        result = verdict(offered, kept, self._memory.term, is_here=is_here)
         if result == "Accepted" and (broken := self._broken_rules(offered, kept)):
             message = "; ".join(map(violation_sentence, broken))[:_MESSAGE_MOST]
             _log.info("%s: the work %s is refused: %s", self._hub.cluster, name, message)
@@ -129,6 +130,11 @@ class Tender:
         else:
             _log.info("%s: the work %s is refused: %s", self._hub.cluster, name, result)
             self._teller.refuse(name, result)
+
+    def _is_here(self, offered: Work) -> bool:
+        """Whether a work is in the cluster as it says."""
+        seen = self._sight.work(offered.metadata.name)
+        return seen is not None and seen.attempt == offered.spec.attempt
 
     def _broken_rules(self, offered: Work, kept: Kept | None) -> list[Violation]:
         """What fleet policies do not allow in a work; what already runs is the hub's to stop."""
@@ -192,7 +198,7 @@ class Tender:
         try:
             match what:
                 case "Apply":
-                    await self._driver.apply(work)
+                    await self._driver.apply(with_notes(work))
                     self._applied[name] = (work, now)
                 case "Stop":
                     await self._driver.stop(name, work.spec.stop)

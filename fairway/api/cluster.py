@@ -71,6 +71,15 @@ class Permits(Part, frozen=True, kw_only=True):
         tuple[Literal["HostPath", "HostNetwork", "HostNamespaces", "Privileged"], ...],
         doc("Ways in which pods may access the node.", max_items=4, list_type="set"),
     ] = ()
+    volumes: Annotated[
+        tuple[Annotated[str, limits(min_length=1, max_length=63)], ...],
+        doc(
+            "Further types of volumes that pods may mount, such as nfs or csi; hostPath is in "
+            "`host`.",
+            max_items=32,
+            list_type="set",
+        ),
+    ] = ()
     service_accounts: Annotated[
         tuple[Name, ...],
         doc(

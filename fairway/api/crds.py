@@ -52,12 +52,12 @@ def definition_of(kind: Kind) -> CustomResourceDefinition:
     }
 
 
-def conversion(client: dict[str, Any]) -> dict[str, Any]:
-    """How a server converts: by asking a hub. A server that does not know the hub's certificate
-    yet refuses what it cannot convert, and loses nothing."""
+def conversion(client: dict[str, Any], path: str = CONVERSION_PATH) -> dict[str, Any]:
+    """How a server converts: by asking a hub. The leader tells the server the hub's certificate and
+    the whole path; until then the server refuses what it cannot convert, and loses nothing."""
     webhook = {
         "conversionReviewVersions": ["v1"],
-        "clientConfig": at_path(client, CONVERSION_PATH),
+        "clientConfig": at_path(client, path),
     }
     return {"strategy": "Webhook", "webhook": webhook}
 

@@ -150,6 +150,7 @@ Expression = Annotated[str, limits(min_length=1, max_length=2048)]
 CLUSTER_EXPRESSION = "cel-of-cluster"
 ClusterExpression = Annotated[str, limits(min_length=1, max_length=2048, format=CLUSTER_EXPRESSION)]
 # Ten years bound every duration, so that sums stay far from any overflow.
-Seconds = Annotated[int, limits(minimum=0, maximum=315_360_000)]
+SECONDS_MAX = 315_360_000
+Seconds = Annotated[int, limits(minimum=0, maximum=SECONDS_MAX)]
 Count = Annotated[int, limits(minimum=0, maximum=10_000_000)]
 Priority = Annotated[int, limits(minimum=-2_147_483_648, maximum=2_147_483_647)]

@@ -22,6 +22,7 @@ from fairway.api.meta import JsonObject
 
 _DEPTH_MAX = 200
 _ALIASED_NODES_MAX = 100_000
+_ALIASED_BYTES_MAX = 3 << 20
 
 _WORDS: dict[str, bool | None] = {
     word: value
@@ -158,7 +159,8 @@ class _Reader:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._events = yaml.parse(text, Loader=loader)
         self._anchors: dict[str, Any] = {}
-        self._budget = _ALIASED_NODES_MAX
+        self._aliased_nodes = 0
+        self._aliased_bytes = 0
 
     def documents(self) -> Iterator[tuple[Any, int]]:
         try:
@@ -203,16 +205,25 @@ class _Reader:
         return self._copy(self._anchors[event.anchor], event)
 
     def _copy(self, value: Any, event: yaml.Event) -> Any:
-        self._budget -= 1
-        if self._budget < 0:
+        self._aliased_nodes += 1
+        if self._aliased_nodes > _ALIASED_NODES_MAX:
             raise self._refuse(event, f"aliases grow beyond {_ALIASED_NODES_MAX} values")
         match value:
             case dict():
+                self._copy_text("".join(value), event)
                 return {key: self._copy(part, event) for key, part in value.items()}
             case list():
                 return [self._copy(part, event) for part in value]
+            case str():
+                return self._copy_text(value, event)
             case _:
                 return value
+
+    def _copy_text(self, text: str, event: yaml.Event) -> str:
+        self._aliased_bytes += len(text)
+        if self._aliased_bytes > _ALIASED_BYTES_MAX:
+            raise self._refuse(event, f"aliases grow beyond {_ALIASED_BYTES_MAX} bytes")
+        return text
 
     def _sequence(self, depth: int) -> list[Any]:
         result = []

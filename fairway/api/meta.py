@@ -6,7 +6,7 @@ Shapes and names follow Kubernetes, so that its clients read our objects as they
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Struct, field
@@ -35,6 +35,11 @@ API_VERSION = f"{GROUP}/{VERSION}"
 def is_own_group(group: str) -> bool:
     """Whether an API group is Fairway's: `fairway.dev`, or a name that ends in it."""
     return group == GROUP or group.endswith(f".{GROUP}")
+
+
+def in_utc(moment: datetime) -> datetime:
+    """A moment; without a zone it is in UTC, because the zone of the machine must not matter."""
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 # An object of a kind that is not ours, kept as it is.

@@ -11,9 +11,18 @@ from hashlib import sha256
 
 # A workload with this finalizer is stopped before it is deleted.
 FINALIZER = "fairway.dev/works"
+# The uid that a workload had before it was restored from a backup, by which agents know it.
+RESTORED_UID = "fairway.dev/restored-uid"
 # Marks a work that its agent restored to a hub that had lost it.
 ADOPTED = "fairway.dev/adopted"
 ENDED = "ended"  # its value if the work has ended
+# Annotations of a work, and of its objects in the cluster: the decision that it was derived from,
+# the proof that the hub made that decision, and for which workload.
+PLACEMENT = "fairway.dev/placement"
+PROOF = "fairway.dev/proof"
+WORKLOAD_UID = "fairway.dev/workload-uid"  # on objects only; a work says it in its spec
+# Namespaces with the works of a cluster, and with the account of its agent.
+WORK_NAMESPACE_PREFIX = "fairway-cluster-"
 # The Lease for the agent's heartbeat, in the namespace of its cluster.
 AGENT_LEASE = "fairway-agent"
 # The agent sets this on its lease while its cluster does not answer: it can stop nothing there.
@@ -39,7 +48,7 @@ _NOT_IN_LABELS = re.compile(r"[^-a-z0-9]")
 
 def work_namespace(cluster: str) -> str:
     """The namespace with the works of a cluster."""
-    plain = f"fairway-cluster-{cluster}"
+    plain = f"{WORK_NAMESPACE_PREFIX}{cluster}"
     label = _NOT_IN_LABELS.sub("-", plain)
     if label == plain and len(label) <= _LABEL_MOST:
         return label

@@ -3,21 +3,23 @@
 The embedded store stamps the taint as part of the write. A kube-apiserver does not, and a hub that
 wrote into the spec there would own part of a list that belongs to its user: so the clusters
 controller notes in the status when it first saw a taint without a time. A taint that stays keeps
-its time, whether its writer repeats the time or not.
+its time, whether its writer repeats the time or not. A time that lies ahead, by a clock that is
+sure, was stamped by one that was ahead: it counts as none, or the taint would evict nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
 
 from fairway.api.cluster import Cluster
-from fairway.api.meta import Taint
+from fairway.api.meta import Taint, in_utc
 
 TaintId = tuple[str, str, str]  # key, value and effect
+_SKEW = timedelta(minutes=2)  # by which the clocks of replicas may differ
 
 
 def stamp(body: dict[str, Any], old: Mapping[str, Any] | None, moment: str) -> None:
@@ -41,13 +43,20 @@ def _taints(body: Mapping[str, Any] | None) -> Iterable[dict[str, Any]]:
     )
 
 
-def noted(cluster: Cluster, now: datetime) -> tuple[Taint, ...]:
+def noted(cluster: Cluster, now: datetime, *, is_sure: bool) -> tuple[Taint, ...]:
     """The taints to note in the status of a cluster: those that evict, and lack a time."""
     known = _noted_times(cluster)
+
+    def lacks_time(taint: Taint) -> bool:
+        if taint.time_added is None:
+            return True
+        is_ahead = in_utc(taint.time_added) > now + _SKEW
+        return is_ahead and (is_sure or (taint.key, taint.value, taint.effect) in known)
+
     return tuple(
         replace(taint, time_added=known.get((taint.key, taint.value, taint.effect), now))
         for taint in cluster.spec.taints
-        if taint.effect == "NoExecute" and taint.time_added is None
+        if taint.effect == "NoExecute" and lacks_time(taint)
     )
 
 
@@ -57,9 +66,9 @@ def taints_of(cluster: Cluster) -> tuple[Taint, ...]:
     if not known:
         return cluster.spec.taints
     return tuple(
-        taint
-        if taint.time_added is not None
-        else replace(taint, time_added=known.get((taint.key, taint.value, taint.effect)))
+        replace(
+            taint, time_added=known.get((taint.key, taint.value, taint.effect), taint.time_added)
+        )
         for taint in cluster.spec.taints
     )
 

@@ -1,10 +1,12 @@
 """The composition root: the only place where concrete parts are chosen and put together."""
 
+from fairway.agent.drivers.local.isolation import RefusedFolder
 from fairway.app.api_server import SignInOptions
 from fairway.app.embedded_store import (
     load_demo,
     open_store,
     prepare_store,
+    settle_files,
     settle_memory,
     settle_threads,
 )
@@ -15,11 +17,13 @@ __all__ = [
     "Hub",
     "HubOptions",
     "OnKubernetes",
+    "RefusedFolder",
     "SignInOptions",
     "load_demo",
     "open_hub",
     "open_store",
     "prepare_store",
+    "settle_files",
     "settle_memory",
     "settle_threads",
 ]

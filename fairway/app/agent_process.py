@@ -41,6 +41,7 @@ from fairway.hub.on_kubernetes import OnKubernetes, access_to
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kubeapi import KubeApi
+from fairway.loops import run_steadily
 from fairway.server.access.private_files import make_private_directory, read_private, write_private
 from fairway.store.interface import Store, Stored
 from fairway.store.keys import KIND_RULES
@@ -50,6 +51,7 @@ from fairway.store.mirrors import Mirror, Name
 _log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 60.0
+_SKEW_SECONDS = 60.0
 _SECONDS_MOST = 3600.0  # between checks whether the credential is due
 
 
@@ -128,7 +130,10 @@ class AgentFolder:
 
 async def run_agent(options: PullOptions, *, clock: Clock | None = None) -> None:
     """Joins the hub if it has not yet, and runs the agent until cancelled."""
-    clock = clock or SystemClock()
+    await run_steadily(lambda steady: _run_agent(options, steady), clock or SystemClock())
+
+
+async def _run_agent(options: PullOptions, clock: Clock) -> None:
     folder = AgentFolder(options.data)
     membership = await join(folder, options, clock)
     hub = KubeApi(folder.access(membership), clock)
@@ -210,7 +215,8 @@ async def keep_renewing(folder: AgentFolder, hub: KubeApi, clock: Clock) -> None
         assert membership is not None, "it has joined"
         held = Credential(token="", expires_at=membership.expires_at)
         left = agent_side.due_at(held, membership.given_at) - clock.now()
-        if left > 0:
+        is_of_the_future = membership.given_at > clock.now() + _SKEW_SECONDS  # its clock was ahead
+        if left > 0 and not is_of_the_future:
             await clock.sleep(min(left, _SECONDS_MOST))
             continue
         try:

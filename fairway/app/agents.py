@@ -12,7 +12,6 @@ from pathlib import Path
 from fairway.agent.agent import Agent
 from fairway.agent.drivers.interface import Driver, DriverFault
 from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
-from fairway.agent.drivers.local.driver import LocalDriver
 from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.agent.fleet import Agents
 from fairway.agent.join.token_renewal import Renewing
@@ -21,11 +20,13 @@ from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
 from fairway.api.errors import ApiError, NotFound
 from fairway.app.inventories import inventory_of
+from fairway.app.local_clusters import LocalClusters
 from fairway.client.access import Access
 from fairway.client.errors import ClientError
 from fairway.client.kubeconfig import access_of_text, load_access
 from fairway.clock import Clock
 from fairway.kinds.registry import KnownKinds
+from fairway.sealing import Keyring
 from fairway.store.interface import Store
 from fairway.store.keys import SECRETS
 
@@ -37,7 +38,9 @@ def make_agents(
     kinds: KnownKinds,
     clock: Clock,
     worlds: Worlds | None = None,
+    local: LocalClusters | None = None,
     is_inline: bool = False,
+    keys: Keyring | None = None,
 ) -> Agents:
     """Agents for every cluster that this process looks after.
 
@@ -45,6 +48,7 @@ def make_agents(
     virtual time, which threads cannot follow, everything runs in one thread: `is_inline`.
     """
     worlds = worlds or Worlds(kinds.of, clock)
+    local = local or LocalClusters()
 
     def make(cluster: Cluster, settings: AgentSettings) -> Agent | None:
         own = folder / cluster.metadata.name
@@ -55,13 +59,14 @@ def make_agents(
                 return None
             driver = worlds.driver(cluster)
         elif cluster.spec.local is not None:
-            driver = LocalDriver(cluster, kinds.of, clock, folder=own / "pods")
+            driver = local.driver(cluster, kinds, clock, folder=own / "pods")
         elif cluster.spec.kubernetes is not None and cluster.spec.kubernetes.connection == "Push":
             driver = _kubernetes(store, cluster, kinds, clock)
         else:
             return None
         # A simulated cluster ends with the hub, so its memory need not survive a power cut.
-        memory = Memory(own, is_inline=is_inline, is_synced=cluster.spec.simulated is None)
+        is_lasting = cluster.spec.simulated is None
+        memory = Memory(own, is_inline=is_inline, is_synced=is_lasting, keys=keys)
         return Agent(
             cluster.metadata.name,
             store=store,

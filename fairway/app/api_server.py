@@ -7,11 +7,13 @@ from pathlib import Path
 
 from fairway.clock import Clock
 from fairway.hub.backing import Backing
+from fairway.hub.upkeep import Keeping
 from fairway.page import built_files
 from fairway.schema.node import JsonObject
 from fairway.server.access import escalation
 from fairway.server.access.audit import AuditLog
 from fairway.server.access.discretion import PartsShown
+from fairway.server.access.fairness import Fairness, Shares
 from fairway.server.access.identity import Identity
 from fairway.server.access.openid.flow import Flow
 from fairway.server.access.openid.id_tokens import IdTokens
@@ -32,7 +34,9 @@ from fairway.server.objects import Gate, Objects
 from fairway.server.questions.questions import Questions
 from fairway.server.questions.streams import Talks
 from fairway.server.routes import Target
+from fairway.server.upkeep import Upkeep
 from fairway.server.wire.admissions import Admissions
+from fairway.server.wire.conversions import Conversions
 from fairway.server.wire.watches import Streams
 from fairway.store.keys import RBAC
 
@@ -70,6 +74,8 @@ def make_api(
     audit_log: AuditLog,
     clock: Clock,
     *,
+    keeping: Keeping,
+    shares: Shares,
     openid: OpenId | None = None,
     is_page_read_only: bool = False,
 ) -> Api:
@@ -118,10 +124,13 @@ def make_api(
             flow=openid.flow if openid else None,
             is_read_only=is_page_read_only,
         ),
+        conversions=Conversions(lambda: secret_of(data)),
         admissions=Admissions(lambda: secret_of(data)),
+        fairness=Fairness(clock, shares, refused=metrics.request_refused),
         audit_log=audit_log,
         metrics=metrics,
         clock=clock,
+        upkeep=Upkeep(back_up=keeping.back_up, rotate_key=keeping.rotate_key),
         id_tokens=openid.id_tokens if openid else None,
         vouching=Vouching(backing.vouch, clock) if backing.vouch is not None else None,
     )

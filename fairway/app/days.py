@@ -86,7 +86,7 @@ class _Stage:
             store=self.store,
             clock=self.time,
             kinds=self.kinds,
-            options=PlaneOptions(terms=settings, look_seconds=_QUIET_SECONDS),
+            options=PlaneOptions(terms=settings, secret=b"a day", look_seconds=_QUIET_SECONDS),
         )
         agents = Agents(self.store, self._agent, clock=self.time, removed=self.worlds.forget)
         task = asyncio.ensure_future(run_all([plane.run(), agents.run()]))

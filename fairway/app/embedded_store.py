@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from fairway.api.errors import AlreadyExists, NotFound
 from fairway.clock import Clock
 from fairway.resources.catalogue import Catalogue, standard_catalogue
 from fairway.schema.node import JsonObject
+from fairway.sealing import Keyring
 from fairway.server.access.bootstrap_roles import bootstrap_objects, complete
 from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
@@ -19,6 +21,7 @@ from fairway.store.interface import BY_HUB, Patch, ResourceKey, Store
 from fairway.store.keys import DEFINITIONS, NAMESPACES, resource_of
 
 _NAMESPACES = ("default", "fairway-system", "kube-public", "kube-system")
+_FILES_MOST = 1 << 16
 _SWITCH_SECONDS = 0.0005
 
 
@@ -43,11 +46,21 @@ def settle_threads() -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
 
 
-def open_store(folder: Path, *, clock: Clock | None = None) -> EmbeddedStore:
-    """The embedded store of a data folder, read and running."""
+def settle_files() -> None:
+    """Lets this process open as many files as it may: connections are files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES_MOST if hard == resource.RLIM_INFINITY else min(hard, _FILES_MOST)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def open_store(
+    folder: Path, *, clock: Clock | None = None, keys: Keyring | None = None
+) -> EmbeddedStore:
+    """The embedded store of a data folder, read and running; encrypted if there are keys."""
     path = folder / "fairway.db"
     path.touch(mode=0o600)  # it holds secrets; SQLite gives its other files the same mode
-    journal = SqliteJournal(path)
+    journal = SqliteJournal(path, keys=keys)
     store = EmbeddedStore(journal, standard_catalogue(), clock=clock)
     store.start()
     return store

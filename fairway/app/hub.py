@@ -15,7 +15,8 @@ from fairway.agent.fleet import Agents
 from fairway.app.agents import make_agents
 from fairway.app.api_server import SignInOptions, make_api, make_openid
 from fairway.app.embedded_store import load_demo, open_store, prepare_store
-from fairway.clock import Clock, SystemClock
+from fairway.app.local_clusters import LocalClusters
+from fairway.clock import Clock, SteadyClock, SystemClock
 from fairway.controllers.plane import ControlPlane, PlaneOptions, kept_up, run_all
 from fairway.controllers.scheduling.planner import ProcessPlanner
 from fairway.controllers.terms import Settings as TermSettings
@@ -25,6 +26,7 @@ from fairway.hub.answers import HubAnswers
 from fairway.hub.authority import with_shared_authority
 from fairway.hub.backing import Backing, embedded_backing
 from fairway.hub.decision_log import BackgroundSink, FileSink
+from fairway.hub.encryption_keys import KeySource
 from fairway.hub.history_log import HistoryFile
 from fairway.hub.line_log import LineFile
 from fairway.hub.on_kubernetes import (
@@ -35,17 +37,25 @@ from fairway.hub.on_kubernetes import (
 )
 from fairway.hub.pod_usage import AgentMeter
 from fairway.hub.replicas import ReplicaAddress, among_replicas
+from fairway.hub.tenants import tenant_among
+from fairway.hub.upkeep import Keeping, drop_old_record, seal_memories
 from fairway.hub.webhooks import Address, Webhooks, client_of
 from fairway.kinds.registry import LiveKinds, built_in
 from fairway.metrics.prometheus import PrometheusSources
+from fairway.sealing import Keyring
 from fairway.server.access import certificates, kubeconfig
 from fairway.server.access.audit import AuditLog
+from fairway.server.access.fairness import Shares
+from fairway.server.access.secret_box import secret_of
 from fairway.server.access.sign_in import origins_of
 from fairway.server.api import Api
+from fairway.server.wire.connections import ConnectionLimits
 from fairway.server.wire.http import HttpServer
 from fairway.store.interface import Store
 
 _RENEWAL_SECONDS = 12 * 3600.0
+# Browsers that have seen a certificate that they trust accept nothing less for half a year.
+_HTTPS_ONLY = {"Strict-Transport-Security": f"max-age={180 * 24 * 3600}"}
 _DECISIONS_MOST = 5_000  # rounds of decisions that are kept for the next hub
 
 
@@ -66,6 +76,11 @@ class HubOptions:
     replica_port: int = 0  # 0: any free one
     lease_seconds: int = 15  # after which another replica leads, if the leader is silent
     sign_in: SignInOptions = field(default_factory=SignInOptions)
+    keys: KeySource = field(default_factory=KeySource)  # for what is on disk
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
+    shares: Shares = field(default_factory=Shares)  # of callers
+    local_folders: tuple[Path, ...] = ()  # of this machine, that pods of local clusters may use
+    trusts_local: bool = False  # whether tenants may run pods that are not isolated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +90,7 @@ class Hub:
     url: str
     kubeconfig: Path
     token: str
+    is_encrypted: bool  # what is on disk
     store: Store
     api: Api
     plane: ControlPlane | None = None
@@ -84,19 +100,33 @@ class Hub:
 @asynccontextmanager
 async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncIterator[Hub]:
     """Runs a hub for as long as the context lasts; ends it in order, losing nothing."""
-    clock = clock or SystemClock()
+    clock = clock or SteadyClock(SystemClock())
     options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    async with _open_store(options, clock) as backing:
+    keys = await asyncio.to_thread(lambda: options.keys.keyring(outside=options.data))
+    async with _open_store(options, clock, keys) as backing:
+        await asyncio.to_thread(seal_memories, options.data, keys)
+        if keys is not None:
+            drop_old_record(options.data)
         if options.has_demo:
             await load_demo(backing.store, backing.catalogue)
         audit_log = AuditLog(options.data / "audit.log")
         openid = make_openid(options.sign_in, clock)
+        keeping = Keeping(
+            data=options.data,
+            clock=clock,
+            moment=backing.moment,
+            reseal=backing.reseal,
+            source=options.keys,
+            keys=keys,
+        )
         try:
             api = make_api(
                 backing,
                 options.data,
                 audit_log,
                 clock,
+                keeping=keeping,
+                shares=options.shares,
                 openid=openid,
                 is_page_read_only=options.sign_in.is_page_read_only,
             )
@@ -104,12 +134,13 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
             audit_log.start()
             async with (
                 _serve(backing, api, options, clock) as served,
-                _run_controllers(backing, api, options, clock, served) as (plane, agents),
+                _run_controllers(backing, api, options, keeping, served) as (plane, agents),
             ):
                 yield Hub(
                     url=served.url,
                     kubeconfig=served.kubeconfig,
                     token=api.authenticator.admin_token(),
+                    is_encrypted=keys is not None,
                     store=backing.store,
                     api=api,
                     plane=plane,
@@ -122,7 +153,9 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
 
 
 @asynccontextmanager
-async def _open_store(options: HubOptions, clock: Clock) -> AsyncIterator[Backing]:
+async def _open_store(
+    options: HubOptions, clock: Clock, keys: Keyring | None
+) -> AsyncIterator[Backing]:
     """The store of a hub, ready, for as long as the context lasts."""
     if options.kubernetes is not None:
         remote = open_kubernetes(options.kubernetes, clock)
@@ -133,7 +166,7 @@ async def _open_store(options: HubOptions, clock: Clock) -> AsyncIterator[Backin
         finally:
             await remote.close()
         return
-    store = open_store(options.data, clock=clock)
+    store = open_store(options.data, clock=clock, keys=keys)
     try:
         await prepare_store(store)
         yield embedded_backing(store)
@@ -152,37 +185,30 @@ class _Served:
 
 @asynccontextmanager
 async def _run_controllers(
-    backing: Backing, api: Api, options: HubOptions, clock: Clock, served: _Served
+    backing: Backing, api: Api, options: HubOptions, keeping: Keeping, served: _Served
 ) -> AsyncIterator[tuple[ControlPlane | None, Agents | None]]:
     """Controllers and agents, for as long as the context lasts."""
     if not options.has_controllers:
         yield None, None
         return
-    store, kinds = backing.store, LiveKinds(built_in())
+    store, clock, kinds = backing.store, keeping.clock, LiveKinds(built_in())
     sink = BackgroundSink(FileSink(options.data / "decisions"))
     spans = LineFile(options.data / "spans")
     decided = LineFile(options.data / "decided", lines_most=_DECISIONS_MOST)
     history = HistoryFile(options.data / "history")
-    agents = make_agents(store, options.data / "clusters", kinds=kinds, clock=clock)
+    folder, keys, local = options.data / "clusters", keeping.keys, _local_clusters(api, options)
+    agents = make_agents(store, folder, kinds=kinds, clock=clock, keys=keys, local=local)
+    keeping.agents = agents
     is_alone = options.kubernetes is None
-    address = Address(
-        client=client_of(served.url, options.host_names, served.authority),
-        own_name=backing.own_name,
-        admission_path=api.admissions.path,
-    )
     sources, meter = PrometheusSources(clock), AgentMeter()
-    webhooks = Webhooks(store=store, clock=clock, address=address)
+    webhooks = Webhooks(store=store, clock=clock, address=_address(backing, api, options, served))
     plane = ControlPlane(
         store=store,
         clock=clock,
         kinds=kinds,
         options=PlaneOptions(
-            # No other process can have the store of a folder open.
-            terms=TermSettings(
-                identity=_identity(),
-                duration_seconds=options.lease_seconds,
-                takes_over_at_once=is_alone,
-            ),
+            terms=_terms(options),
+            secret=secret_of(options.data),
             make_planner=ProcessPlanner,
             sink=sink,
             decisions=decided,
@@ -197,7 +223,7 @@ async def _run_controllers(
     )
     if not is_alone:
         admission = Admission(plane.cache, backing.catalogue, own_name=backing.own_name)
-        api.admissions.check = admission.check
+        api.open_webhooks(admission.check)
     plane.scheduler.observers.append(lambda planned, *_: api.metrics.plan_made(planned.faults))
     plane.fleet_policies.observers.append(api.metrics.set_violations)
     parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
@@ -210,7 +236,7 @@ async def _run_controllers(
                 yield plane, agents
             finally:
                 api.questions.answers_from = api.talks.reach = meter.reach = None
-                api.admissions.check = None
+                api.open_webhooks(None)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -220,6 +246,43 @@ async def _run_controllers(
         spans.close()
         decided.close()
         history.close()
+
+
+def _terms(options: HubOptions) -> TermSettings:
+    return TermSettings(
+        identity=_identity(),
+        duration_seconds=options.lease_seconds,
+        # No other process can have the store of a folder open.
+        takes_over_at_once=options.kubernetes is None,
+    )
+
+
+def _address(backing: Backing, api: Api, options: HubOptions, served: _Served) -> Address:
+    """Where a server that keeps the objects asks the hub."""
+    return Address(
+        client=client_of(served.url, options.host_names, served.authority),
+        own_name=backing.own_name,
+        admission_path=api.admissions.path,
+        conversion_path=api.conversions.path,
+    )
+
+
+def _local_clusters(api: Api, options: HubOptions) -> LocalClusters:
+    def find_tenant() -> str:
+        if options.kubernetes is not None:
+            return "its objects are on a Kubernetes API server"
+        if options.sign_in.openid is not None:
+            return "users sign in with an OpenID provider"
+        return tenant_among(api.authenticator.identities(), api.authorizer.bound())
+
+    own = options.kubernetes.kubeconfig if options.kubernetes is not None else None
+    files = (options.tls_key, Path(own).expanduser() if own else None)
+    return LocalClusters(
+        hidden=(options.data, *(file for file in files if file is not None)),
+        folders=options.local_folders,
+        is_trusting=options.trusts_local,
+        find_tenant=find_tenant,
+    )
 
 
 @asynccontextmanager
@@ -261,7 +324,18 @@ async def _serve(
     is_shared = options.kubernetes is not None and options.tls_certificate is None
     files = await with_shared_authority(backing.store, options.data, make) if is_shared else make()
     tls = certificates.server_context(files)
-    server = HttpServer(api.answer, address=options.address, port=options.port, tls=tls)
+    is_real = options.tls_certificate is not None and certificates.is_signed_by_another(files)
+    server = HttpServer(
+        api.answer,
+        address=options.address,
+        port=options.port,
+        tls=tls,
+        limits=options.connections,
+        headers=_HTTPS_ONLY if is_real else {},
+        clock=clock,
+        closed=api.metrics.connection_closed,
+    )
+    api.metrics.count_connections(server.connections.__len__)
     port = await server.start()
     renewing = asyncio.ensure_future(_renew_certificate(options, tls, clock))
     try:

@@ -61,6 +61,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "release": ("operate:release", "Release queues or workloads that are held"),
         "pause": ("operate:pause", "Pause all decisions and actions of the hub"),
         "unpause": ("operate:unpause", "Resume the hub's decisions and actions"),
+        "backup": ("backup:backup", "Back up a hub while it runs"),
+        "restore": ("backup:restore", "Restore a hub from a backup"),
+        "rotate-key": ("encryption:rotate_key", "Encrypt a hub's data with another key"),
         "snapshot": ("snapshot:snapshot", "Dump what decisions are made from, and replay them"),
     },
     "Change objects": {

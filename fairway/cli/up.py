@@ -9,8 +9,10 @@ import shutil
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
+from urllib.parse import urlsplit
 
 import click
 from rich.text import Text
@@ -19,12 +21,16 @@ from fairway import __version__
 from fairway.api.errors import ApiError
 from fairway.cli import terminal
 from fairway.cli.commands import Command
+from fairway.cli.encryption import Keys, key_options
+from fairway.cli.encryption import read as read_keys
+from fairway.cli.limits import Limits, connection_limits, limit_options, shares
 from fairway.cli.session import Failure, current, say
 from fairway.cli.sign_in import SignIn, sign_in_options
 from fairway.cli.sign_in import read as read_sign_in
 
 if TYPE_CHECKING:
-    from fairway.app import Hub, HubOptions, OnKubernetes
+    from fairway.app import Hub, HubOptions, OnKubernetes, SignInOptions
+    from fairway.clock import Clock
 
 EXAMPLES = """
     fairway up                            a hub on this machine, port 7878
@@ -32,6 +38,10 @@ EXAMPLES = """
     fairway up --data ./hub --port 0      its own folder, any free port
     fairway up --store kubernetes --context hub    objects on a Kubernetes API server
 """
+
+
+class _More(SignIn, Keys, Limits):
+    """Options that other modules declare."""
 
 
 @click.command(cls=Command, examples=EXAMPLES)
@@ -99,7 +109,22 @@ EXAMPLES = """
     metavar="SECONDS",
     help="With --store kubernetes: how long after the leader was last heard another leads.",
 )
+@key_options
 @sign_in_options
+@limit_options
+@click.option(
+    "--local-folder",
+    "local_folders",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    metavar="FOLDER",
+    help="Let pods of local clusters use this folder; repeatable.",
+)
+@click.option(
+    "--trust-local",
+    is_flag=True,
+    help="Let tenants run pods in local clusters even if this machine cannot isolate them.",
+)
 @click.option("--demo", is_flag=True, help="Start with a small fleet and some workloads.")
 @click.option(
     "--log-format",
@@ -120,10 +145,12 @@ def up(  # noqa: PLR0913 - one argument for each option
     replica_address: str,
     replica_port: int,
     lease_seconds: int,
+    local_folders: tuple[Path, ...],
+    trust_local: bool,
     demo: bool,
     log_format: str,
     verbose: bool,
-    **sign_in: Unpack[SignIn],
+    **more: Unpack[_More],
 ) -> int:
     """Start a hub on this machine.
 
@@ -145,10 +172,6 @@ def up(  # noqa: PLR0913 - one argument for each option
 
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together.")
-    try:
-        sign_in_given = read_sign_in(sign_in)
-    except (OSError, UnicodeDecodeError, RefusedFile) as error:
-        raise Failure(str(error)) from error
     # Between the lines of the demo, log problems only.
     level = "DEBUG" if verbose else "WARNING" if demo else "INFO"
     logs.configure("json" if log_format == "json" else "text", level=level)
@@ -164,13 +187,28 @@ def up(  # noqa: PLR0913 - one argument for each option
         replica_address=replica_address,
         replica_port=replica_port,
         lease_seconds=lease_seconds,
-        sign_in=sign_in_given,
+        sign_in=_sign_in(more),
+        keys=read_keys(more),
+        connections=connection_limits(more),
+        shares=shares(more),
+        local_folders=tuple(folder.absolute() for folder in local_folders),
+        trusts_local=trust_local,
     )
+    app.settle_files()
     try:
         uvloop.run(_serve(options))
-    except (OSError, ApiError, ClientError, RefusedFile) as error:
+    except (OSError, ApiError, ClientError, RefusedFile, app.RefusedFolder) as error:
         raise Failure(_why_not(error, options)) from error
     return 0
+
+
+def _sign_in(more: _More) -> SignInOptions:
+    from fairway.server.access.private_files import RefusedFile  # noqa: PLC0415 - see above
+
+    try:
+        return read_sign_in(more)
+    except (OSError, UnicodeDecodeError, RefusedFile) as error:
+        raise Failure(str(error)) from error
 
 
 def _server() -> OnKubernetes:
@@ -196,21 +234,44 @@ def _why_not(error: Exception, options: HubOptions) -> str:
 async def _serve(options: HubOptions) -> None:
     """Runs a hub until the process is stopped."""
     from fairway import app  # noqa: PLC0415 - see above
+    from fairway.clock import SystemClock  # noqa: PLC0415 - as above
+    from fairway.loops import run_steadily  # noqa: PLC0415 - as above
 
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signal_number, ended.set)
-    async with app.open_hub(options) as hub:
-        app.settle_memory()
-        app.settle_threads()
-        terminal.write(welcome(hub.url, options.data, hub.kubeconfig, has_demo=options.has_demo))
-        demo = asyncio.ensure_future(_show_demo(hub)) if options.has_demo else None
+
+    async def run(clock: Clock) -> None:
+        nonlocal options
+        async with app.open_hub(options, clock=clock) as hub:
+            app.settle_memory()
+            app.settle_threads()
+            options = replace(options, port=urlsplit(hub.url).port or 0)  # also if it starts over
+            await _tell_until(ended, hub, options)
+
+    await run_steadily(run, SystemClock())
+
+
+async def _tell_until(ended: asyncio.Event, hub: Hub, options: HubOptions) -> None:
+    """Welcomes the user, and shows the demo if there is one, until the process is stopped."""
+    if _has_others(options) and not hub.is_encrypted:
+        say(f"Secrets are not encrypted in {options.data}; see --encryption-key-file.")
+    terminal.write(welcome(hub.url, options.data, hub.kubeconfig, has_demo=options.has_demo))
+    demo = asyncio.ensure_future(_show_demo(hub)) if options.has_demo else None
+    try:
         await ended.wait()
+    finally:
         if demo is not None:
             demo.cancel()
             await asyncio.gather(demo, return_exceptions=True)
-        say("Stopping; everything is kept.")
+    say("Stopping; everything is kept.")
+
+
+def _has_others(options: HubOptions) -> bool:
+    """Whether a hub keeps objects of people other than the one who started it."""
+    is_own = options.has_demo or options.address in ("127.0.0.1", "::1", "localhost")
+    return options.kubernetes is None and not is_own
 
 
 async def _show_demo(hub: Hub) -> None:

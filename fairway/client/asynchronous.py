@@ -43,6 +43,7 @@ from fairway.sockets import WebSocket
 T = TypeVar("T", bound=Typed)
 
 PAGE_SIZE = 500
+_ROTATE_SECONDS = 3600.0
 MANAGER = "fairway"
 WORKLOADS = "workloads.fairway.dev"
 EVERYTHING = Scope()
@@ -132,6 +133,26 @@ class AsyncClient:
                 yield chunk
         finally:
             await chunks.aclose()
+
+    async def back_up(self) -> AsyncGenerator[bytes, None]:
+        """The hub at one moment, as lines; in chunks as they arrive."""
+        chunks = self._calls.transport.stream(
+            Request(method="POST", path="/upkeep/backup", accept="*/*")
+        )
+        try:
+            async for chunk in chunks:
+                if isinstance(chunk, Answer):
+                    raise refusal(chunk)
+                yield chunk
+        finally:
+            await chunks.aclose()
+
+    async def rotate_key(self) -> Object:
+        """Lets the hub read its keys again, and encrypt everything with the first one."""
+        request = Request(
+            method="POST", path="/upkeep/rotate-key", read_timeout_seconds=_ROTATE_SECONDS
+        )
+        return await self._calls.json(request)
 
     @asynccontextmanager
     async def converse(

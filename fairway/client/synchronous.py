@@ -134,6 +134,8 @@ class Client:
     scale = _blocking(AsyncClient.scale)
     delete = _blocking(AsyncClient.delete)
     fetch = _blocking(AsyncClient.fetch)
+    back_up = _iterating(AsyncClient.back_up)
+    rotate_key = _blocking(AsyncClient.rotate_key)
 
     def kind(self, struct: type[T]) -> SyncTypedCalls[T]:
         """The same calls for one typed kind."""

@@ -51,7 +51,7 @@ class Watching:
         """Changes after a version, without end."""
         failures = 0
         while True:
-            is_quiet = True
+            is_quiet, asked = True, 0.0
             try:
                 async with aclosing(self._once(served, version, scope, accept)) as events:
                     async for event in events:
@@ -62,9 +62,10 @@ class Watching:
                 if not _may_pass(error):
                     raise
                 failures += 1
+                asked = _asked_seconds(error)
             # A server that ends watches at once must not cause a tight loop.
             failures = failures or int(is_quiet)
-            await self._clock.sleep(_wait_seconds(failures))
+            await self._clock.sleep(max(asked, _wait_seconds(failures)))
 
     async def patiently(self, read_all: ReadAll) -> Listing:
         """Reads the whole collection; retries for as long as the server is unavailable."""
@@ -76,7 +77,8 @@ class Watching:
                 if not _may_pass(error):
                     raise
                 failures += 1
-            await self._clock.sleep(_wait_seconds(failures))
+                asked = _asked_seconds(error)
+            await self._clock.sleep(max(asked, _wait_seconds(failures)))
 
     async def _once(
         self, served: Served, version: str, scope: Scope, accept: str
@@ -196,6 +198,12 @@ async def _lines(chunks: AsyncIterator[bytes | Answer]) -> AsyncIterator[bytes]:
 def _may_pass(error: ConnectionFailed | ApiError) -> bool:
     """Whether a retry may help: the server did not answer, is busy, or failed."""
     return isinstance(error, ConnectionFailed) or error.code == 429 or error.code >= 500
+
+
+def _asked_seconds(error: ConnectionFailed | ApiError) -> float:
+    """How long the server asks to wait, if it says so."""
+    asked = error.details.get("retryAfterSeconds") if isinstance(error, ApiError) else None
+    return min(float(asked), WAIT_SECONDS_MAX) if isinstance(asked, int | float) else 0.0
 
 
 def _wait_seconds(failures: int) -> float:

@@ -3,35 +3,96 @@
 A hub that was restored, or is empty, stops nothing: agents write the works that they run back, with
 a label. Each work has its placement as an annotation, so the workload gets its claim back. Works
 that have ended come back too, so that the hub does not run them again.
+
+What an agent writes is believed only where the hub has decided it: by its proof, or because the hub
+still knows the decision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from fairway.api import codec
 from fairway.api.claim import Claim, PlacedPodSet, Placement
-from fairway.api.names import ADOPTED, ENDED
+from fairway.api.names import ADOPTED, ENDED, PLACEMENT, RESTORED_UID, work_name, work_namespace
 from fairway.api.work import Work
-from fairway.api.workload import Workload
-
-PLACEMENT = "fairway.dev/placement"
+from fairway.api.workload import Workload, WorkloadStatus
+from fairway.controllers.proofs import Proofs
+from fairway.view.workloads import last_attempt
 
 
 def is_adopted(work: Work) -> bool:
     return ADOPTED in work.metadata.labels and not work.spec.tombstone
 
 
+def is_believed(work: Work, workload: Workload | None, proofs: Proofs) -> bool:
+    """Whether the hub decided what a work says; an agent can create any work for its cluster."""
+    if not is_named(work):
+        return False
+    return proofs.holds(work) or (workload is not None and _is_known(work, workload))
+
+
+def is_named(work: Work) -> bool:
+    """Whether a work has the name of its workload, in the namespace of its cluster."""
+    reference, metadata = work.spec.workload, work.metadata
+    return (metadata.namespace, metadata.name) == (
+        work_namespace(work.spec.cluster),
+        work_name(reference.namespace, reference.name),
+    )
+
+
+def _is_known(work: Work, workload: Workload) -> bool:
+    """Whether a workload has, or had, this attempt in this cluster; its work may have no proof.
+
+    Works of earlier versions have none, nor have works that an agent rebuilt from their objects.
+    """
+    return _is_its(work, workload) and _is_placed(work, workload.status)
+
+
+def _is_its(work: Work, workload: Workload) -> bool:
+    """Whether a work is of this very workload; a work that was rebuilt may not say."""
+    metadata = workload.metadata
+    return work.spec.workload.uid in ("", metadata.uid, metadata.annotations.get(RESTORED_UID))
+
+
+def _is_placed(work: Work, status: WorkloadStatus) -> bool:
+    return (work.spec.cluster, work.spec.attempt) in _places(status)
+
+
+def _places(status: WorkloadStatus) -> Iterator[tuple[str, int]]:
+    """Where a workload is or was, and in which attempt."""
+    if status.claim is not None:
+        for placement in status.claim.placements:
+            yield placement.cluster, placement.attempt or status.claim.attempt
+    for placement in status.releasing:
+        yield placement.cluster, placement.attempt
+    for past in status.history:
+        for cluster in past.clusters:
+            yield cluster, past.attempt
+
+
 def is_own(work: Work, workload: Workload) -> bool:
     """Whether a work belongs to this workload, not to an earlier one of the same name.
 
-    A workload that was submitted again takes over what runs, but not how it ended before.
+    A workload that was submitted again takes over what runs, but not how it ended before. It does
+    so only if it has not started since; a service then still adds what runs elsewhere.
     """
-    is_taken_over = is_adopted(work) and not _has_ended(work)
-    return work.spec.workload.uid == workload.metadata.uid or is_taken_over
+    if _is_its(work, workload):
+        return True
+    if not is_adopted(work) or _has_ended(work):
+        return False
+    last = last_attempt(workload.status)
+    is_added = workload.spec.mode == "Divided" and work.spec.attempt <= last
+    return last == 0 or is_added or _is_placed(work, workload.status)
+
+
+def is_later(work: Work, workload: Workload) -> bool:
+    """Whether an agent brought back a later attempt of a workload than the workload knows."""
+    is_unknown = work.spec.attempt > last_attempt(workload.status)
+    return is_unknown and is_adopted(work) and is_own(work, workload)
 
 
 def _has_ended(work: Work) -> bool:
@@ -44,9 +105,11 @@ def note_of(placement: Placement) -> str:
 
 
 def placement_of(work: Work) -> Placement | None:
-    """The placement that a work was derived from; None if it has no readable annotation."""
+    """The placement that a work was derived from; None if no annotation says it."""
     text = work.metadata.annotations.get(PLACEMENT)
-    return codec.decode_part(text, Placement) if text else None
+    placement = codec.decode_part(text, Placement) if text else None
+    is_its = placement is not None and placement.cluster == work.spec.cluster
+    return placement if is_its else None
 
 
 def _guess(work: Work, workload: Workload) -> Placement:

@@ -3,7 +3,7 @@
 A hub may be started in any folder, and Python puts the current folder first in the path of
 `python -m` and `python -c`: the child would run a `json.py` that lies there. So the current folder
 is left out, and the child gets the same package as the hub, wherever that comes from. What was
-installed elsewhere on purpose (PYTHONPATH, the user's own folder) stays.
+installed elsewhere on purpose (PYTHONPATH, the user's own folder) stays. No child outlives its hub.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _FOLDER = str(Path(fairway.__file__).absolute().parents[1])
 # The package folder comes first only to import the package, so that the child has our version.
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); import fairway; "
-    "sys.path.append(sys.path.pop(0)); from {module} import main; main()"
+    "sys.path.append(sys.path.pop(0)); from fairway.parent_death import end_with_parent; "
+    "end_with_parent(int(sys.argv[2])); from {module} import main; main()"
 )
 
 
@@ -32,6 +33,7 @@ async def start_python(module: str) -> Process:
         "-c",
         _PROGRAM.format(module=module),
         _FOLDER,
+        str(os.getpid()),
         stdin=PIPE,
         stdout=PIPE,
         env=_environment(),

@@ -16,7 +16,7 @@ from fairway.controllers.scheduling.questions import PolicyCounts
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.controllers.statuses import with_condition, with_status
 from fairway.core.explain.policy_counts import PolicyCount
-from fairway.schema.cel.environment import fault_of
+from fairway.schema.cel.cluster_expressions import cluster_fault
 from fairway.store.interface import Write
 from fairway.store.keys import FLEET_POLICIES
 
@@ -118,5 +118,5 @@ def status_of(policy: FleetPolicy, count: PolicyCount, now: float) -> FleetPolic
 def _faults(policy: FleetPolicy) -> Iterator[str]:
     """Expressions that are not valid; a kube-apiserver does not check them."""
     for at, text in enumerate(policy.spec.clusters.expressions):
-        if fault_of(text, ("cluster",)):
+        if cluster_fault(text):
             yield f"spec.clusters.expressions[{at}]"

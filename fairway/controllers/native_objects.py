@@ -29,7 +29,6 @@ from fairway.api.names import (
     SOURCE_HASH,
     native_workload_name,
     work_name,
-    work_namespace,
 )
 from fairway.api.submission import CREATED_BY, HUB, SUBMITTED_BY
 from fairway.api.work import Work
@@ -75,6 +74,7 @@ class Natives:
         self._store = context.store
         self._is_alone = is_alone
         self._cache = context.cache
+        self._roster = context.roster
         self._kinds = context.kinds
         self._clock = context.clock
         self._notes = context.notes
@@ -386,8 +386,7 @@ class Natives:
 
     def _work(self, workload: Workload, cluster: str) -> Work | None:
         metadata = workload.metadata
-        name = work_name(metadata.namespace, metadata.name)
-        return self._cache.get(Work, name, work_namespace(cluster))
+        return self._roster.work(cluster, work_name(metadata.namespace, metadata.name))
 
 
 def _stands_for(workload: Workload, stands: JsonObject) -> bool:

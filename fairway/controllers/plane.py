@@ -36,9 +36,11 @@ from fairway.controllers.kind_rules import KindRules
 from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.metric_sources import Measuring
 from fairway.controllers.migrations import Migrations
+from fairway.controllers.moments import Moments
 from fairway.controllers.native_objects import Natives
 from fairway.controllers.object_events import Notes
 from fairway.controllers.policies import Policies
+from fairway.controllers.proofs import Proofs
 from fairway.controllers.queues import Queues
 from fairway.controllers.rollouts.controller import Rollouts
 from fairway.controllers.scheduling.planner import InlinePlanner, Planner
@@ -52,6 +54,7 @@ from fairway.controllers.terms import Settings, Terms
 from fairway.controllers.timeline.timeline import Timeline
 from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volume_claims import Volumes
+from fairway.controllers.work_roster import Roster
 from fairway.controllers.work_states import States
 from fairway.controllers.works.controller import Works
 from fairway.core.explain.samples import fair_of
@@ -59,7 +62,7 @@ from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
 from fairway.metrics.interface import NoPodMeter, NoSources, PodMeter, Sources
 from fairway.store.interface import Store
-from fairway.store.keys import REPORTS, WORKLOADS, WORKS
+from fairway.store.keys import REPORTS, WORKLOADS
 
 _log = logging.getLogger(__name__)
 
@@ -71,6 +74,7 @@ class PlaneOptions:
     """What differs between a hub on a laptop, replicas on Kubernetes, and a simulation."""
 
     terms: Settings
+    secret: bytes  # of the hub; its proofs are made with it, and replicas share it
     scheduling: SchedulerSettings = field(default_factory=SchedulerSettings)
     make_planner: Callable[[], Planner] = InlinePlanner
     sink: Sink = field(default_factory=NoSink)
@@ -99,14 +103,18 @@ class ControlPlane:
         # Other parts that must know the kinds described by rules share the holder with us.
         kinds = kinds if isinstance(kinds, LiveKinds) else LiveKinds(kinds)
         self.cache = Cache(store, clock=clock)
+        proofs = Proofs(options.secret)
+        roster = Roster(self.cache, proofs)
         self.terms = Terms(
-            store, clock, options.terms, decided_under=lambda: _highest_term(self.cache)
+            store, clock, options.terms, decided_under=lambda: _highest_term(self.cache, roster)
         )
         self.states = States(self.cache.mirror(REPORTS))
         context = Context(
             store=store,
             clock=clock,
             cache=self.cache,
+            proofs=proofs,
+            roster=roster,
             states=self.states,
             terms=self.terms,
             kinds=kinds,
@@ -148,6 +156,7 @@ class ControlPlane:
             Volumes(context),
             KindRules(context),
             Migrations(store=context.store, clock=context.clock),
+            Moments(context),
             # Services: rollouts, traffic, and counts that follow the load.
             Rollouts(context, measuring=measuring),
             self.traffic,
@@ -231,31 +240,14 @@ class ControlPlane:
         }
 
 
-class _Term(msgspec.Struct, frozen=True):
-    term: int = 0
-
-
-class _DatedWork(msgspec.Struct, frozen=True):
-    """As much of a work as gives its terms."""
-
-    spec: _Term = _Term()
-    status: _Term = _Term()
-
-
-_read_work = msgspec.json.Decoder(_DatedWork).decode
-
-
-def _highest_term(cache: Cache) -> int:
-    """The highest term under which anything in the store was decided or reported."""
+def _highest_term(cache: Cache, roster: Roster) -> int:
+    """The highest term under which anything in the store was decided."""
     highest = 0
     for _, stored in cache.mirror(WORKLOADS).items():
         workload = glance(stored)
         if workload is not None and workload.status.claim is not None:
             highest = max(highest, workload.status.claim.term)
-    for _, stored in cache.mirror(WORKS).items():
-        work = _read_work(stored.raw)
-        highest = max(highest, work.spec.term, work.status.term)
-    return highest
+    return max(highest, roster.highest_term())
 
 
 async def run_all(parts: Sequence[Awaitable[None]]) -> None:

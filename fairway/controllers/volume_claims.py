@@ -9,6 +9,7 @@ from __future__ import annotations
 from fairway.api.errors import NotFound
 from fairway.api.names import work_namespace
 from fairway.api.work import Work
+from fairway.controllers.adoption import is_adopted
 from fairway.controllers.context import Context
 from fairway.kinds.plain import text
 from fairway.kinds.volumes import BOUND_IN, CLAIM
@@ -17,6 +18,7 @@ from fairway.store.interface import Patch, Write
 from fairway.store.keys import VOLUME_CLAIMS, WORKS
 
 _WRITE = Write(user="system:fairway", manager="fairway-volumes")
+_LOOK_SECONDS = 5.0
 _RAN = ("Running", "Succeeded", "Failed")
 _TELLING = f'"{CLAIM}"'.encode()
 
@@ -27,6 +29,8 @@ class Volumes:
     def __init__(self, context: Context) -> None:
         self._store = context.store
         self._cache = context.cache
+        self._clock = context.clock
+        self._roster = context.roster
         self._states = context.states
         self._loop: Loop[tuple[str, str]] = Loop(
             "volumes", self._reconcile, clock=context.clock, forgets=True
@@ -35,13 +39,13 @@ class Volumes:
 
     async def run(self) -> None:
         """Looks at every work that mounts a claim, then at changed works, until cancelled."""
-        mounting = [
+        works = [
             self._cache.get(Work, name[1], name[0])
             for name, stored in self._cache.mirror(WORKS).items()
             if _TELLING in stored.raw
         ]
         await self._loop.run(
-            [(work.spec.cluster, work.metadata.name) for work in mounting if work is not None]
+            [(work.spec.cluster, work.metadata.name) for work in works if work is not None]
         )
 
     def _state_changed(self, cluster: str, work: str) -> None:
@@ -52,10 +56,12 @@ class Volumes:
 
     async def _reconcile(self, key: tuple[str, str]) -> float | None:
         cluster, name = key
-        work = self._cache.get(Work, name, work_namespace(cluster))
+        work = self._roster.work(cluster, name)
         state = self._states.get(cluster, name)
         if work is None or state is None or state.phase not in _RAN:
             return None
+        if is_adopted(work):
+            return self._clock.now() + _LOOK_SECONDS  # its manifests are the agent's own words
         for manifest in work.spec.manifests:
             if manifest.object.get("kind") == CLAIM:
                 claim = text(manifest.object, "metadata", "name")

@@ -15,6 +15,7 @@ from fairway.server.access.rbac import Authorizer
 from fairway.server.access.service_accounts import FindUid
 from fairway.server.access.token_review import Vouch
 from fairway.server.metrics import Metrics
+from fairway.store.backup_lines import Moment, in_turns
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import BY_HUB, Patch, Store
@@ -27,6 +28,8 @@ from fairway.store.keys import (
 )
 
 _ROLES = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
+# Without the name of the folder: everybody may ask whether a hub is ready.
+_FULL_DISK = "it is full; what was written before can be read, and nothing can be written"
 _UID_KINDS = {"ServiceAccount": "serviceaccounts", "Pod": "pods", "Secret": "secrets"}
 
 
@@ -42,6 +45,8 @@ class Backing:
     observe: Callable[[Metrics], None]  # called once with the metrics
     gather: Callable[[Metrics], None]  # called before metrics are read
     end_watches: Callable[[], Awaitable[None]]
+    moment: Callable[[], Awaitable[Moment]]  # everything in the store, for a backup
+    reseal: Callable[[], Awaitable[int]]  # encrypts the store with the current key
     vouch: Vouch | None = None  # checks tokens that the hub did not issue
     own_name: str = ""  # by which a server that keeps the objects knows the hub
 
@@ -63,12 +68,19 @@ def embedded_backing(store: EmbeddedStore) -> Backing:
         find_uid=find_uid,
         ready=lambda: {
             "store": "" if store.writer.is_open else "it is shutting down",
-            "disk": "it is full" if store.writer.full_disk else "",
+            "disk": "" if store.writer.has_room else _FULL_DISK,
         },
         observe=lambda metrics: store.writer.figures.observers.append(metrics.batch_committed),
         gather=gather,
         end_watches=store.end_watches,
+        moment=lambda: embedded_moment(store),
+        reseal=store.reseal,
     )
+
+
+async def embedded_moment(store: EmbeddedStore) -> Moment:
+    version, items = store.moment()
+    return Moment(store="embedded", version=str(version), items=in_turns(items))
 
 
 def _follow_roles(store: EmbeddedStore) -> Authorizer:

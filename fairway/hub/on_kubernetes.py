@@ -42,6 +42,7 @@ from fairway.store.kubernetes.creators import note_creators
 from fairway.store.kubernetes.definitions import await_definitions, define
 from fairway.store.kubernetes.deprecated import warn_of_deprecated
 from fairway.store.kubernetes.held_back import hold_back
+from fairway.store.kubernetes.moments import moment_of
 from fairway.store.kubernetes.stamps import Stamps
 from fairway.store.kubernetes.store import KubernetesStore
 from fairway.store.kubernetes.submitters import note_submitters
@@ -104,6 +105,8 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
             observe=lambda metrics: None,
             gather=lambda metrics: None,
             end_watches=store.end_watches,
+            moment=lambda: moment_of(store),
+            reseal=_no_values,
             vouch=lambda token: _vouch(store, token),
             own_name=await own_name(store),
         )
@@ -111,6 +114,11 @@ async def backing_of(store: KubernetesStore, clock: Clock) -> AsyncIterator[Back
         for task in following:
             task.cancel()
         await asyncio.gather(*following, return_exceptions=True)
+
+
+async def _no_values() -> int:
+    """The server encrypts its own data, or does not."""
+    return 0
 
 
 async def _vouch(store: KubernetesStore, token: str) -> Identity | None:

@@ -37,6 +37,7 @@ class Address:
     client: JsonObject  # of a webhook, without a path
     own_name: str
     admission_path: Callable[[], str]
+    conversion_path: Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,7 @@ class Webhooks:
             result = (await self._store.get(DEFINITIONS, name)).object()
         except NotFound:
             return
-        wanted = crds.conversion(self._address.client)
+        wanted = crds.conversion(self._address.client, self._address.conversion_path())
         if _says(result["spec"].get("conversion"), wanted):
             return
         # Fields of the other way of naming a hub must be removed.

@@ -3,20 +3,21 @@
 Permission to create workloads must not give a tenant more rights in a cluster. Objects are created
 in the workload's own namespace only, and kinds that grant rights or are cluster-scoped are refused
 everywhere. A real cluster accepts only kinds that are listed here, that are known to run something,
-or that its administrator permits. Pods there have no access to their node, and use no service
-account of the cluster, unless that is permitted too.
+or that its administrator permits. `pod_security` says what pods may ask for there.
 
 The hub checks before it sends a work, and the agent again before it creates the objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 
 from fairway.api.cluster import Permits
 from fairway.api.meta import GROUP, JsonObject
 from fairway.kinds.interface import Kind
-from fairway.kinds.plain import child, maps_at, name_of, text
+from fairway.kinds.plain import child, name_of, text
+from fairway.kinds.pod_security import Allowed, pod_faults
 
 FindKind = Callable[[JsonObject], Kind | None]
 
@@ -55,7 +56,7 @@ HARMLESS = frozenset(
         ("scheduling.volcano.sh", "PodGroup"),
     }
 )
-_OWN_ACCOUNTS = ("", "default")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 def faults(manifests: Sequence[JsonObject], namespace: str) -> list[str]:
@@ -63,6 +64,7 @@ def faults(manifests: Sequence[JsonObject], namespace: str) -> list[str]:
     result = []
     for position, manifest in enumerate(manifests):
         path = f"spec.template.manifests[{position}]"
+        result += [f"{path}.{fault}" for fault in _name_faults(manifest)]
         kind = str(manifest.get("kind", ""))
         if _grants_rights(manifest):
             result.append(f"{path}.kind: {kind} is not allowed in a workload")
@@ -79,7 +81,7 @@ def faults_in(
 ) -> dict[int, list[str]]:
     """Why a real cluster refuses manifests, by position, each with its field's path."""
     brought = {name_of(manifest) for manifest in manifests if is_account(manifest)}
-    accounts = {*_OWN_ACCOUNTS, *permits.service_accounts, *brought}
+    accounts = frozenset({"default", *permits.service_accounts, *brought})
     faults = {
         position: list(_faults_of(manifest, permits, find_kind, accounts))
         for position, manifest in enumerate(manifests)
@@ -98,24 +100,29 @@ def is_listed(group: str, kind: str, permits: Permits) -> bool:
 
 
 def _faults_of(
-    manifest: JsonObject, permits: Permits, find_kind: FindKind, accounts: set[str]
+    manifest: JsonObject, permits: Permits, find_kind: FindKind, accounts: frozenset[str]
 ) -> Iterator[str]:
     name = str(manifest.get("kind", ""))
     group, _, _ = str(manifest.get("apiVersion", "")).rpartition("/")
-    kind = find_kind(manifest)
     if _grants_rights(manifest):
         yield f"kind: {name} is not allowed in a workload"
-        return
-    if kind is None:
-        if not is_listed(group, name, permits):
-            yield f"kind: the cluster does not permit {name} of {group or 'v1'} in workloads"
-        return
-    seen: set[str] = set()
-    for template in kind.templates(manifest).values():
-        for fault in _pod_faults(child(template, "spec"), permits, accounts):
-            if fault not in seen:
-                seen.add(fault)
-                yield fault
+    elif find_kind(manifest) is None and not is_listed(group, name, permits):
+        yield f"kind: the cluster does not permit {name} of {group or 'v1'} in workloads"
+    else:
+        yield from _name_faults(manifest)
+        yield from pod_faults(manifest, Allowed(permits=permits, accounts=accounts))
+
+
+def _name_faults(manifest: JsonObject) -> Iterator[str]:
+    """Names become parts of paths, of the API or of folders."""
+    for field in ("name", "namespace"):
+        name = child(manifest, "metadata").get(field)
+        if name and not is_name(name):
+            yield f"metadata.{field}: {name!r} is not a name of Kubernetes"
+
+
+def is_name(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= 253 and _NAME.fullmatch(name) is not None
 
 
 def _grants_rights(manifest: JsonObject) -> bool:
@@ -123,26 +130,3 @@ def _grants_rights(manifest: JsonObject) -> bool:
     if (group, manifest.get("kind")) in HARMLESS:
         return False
     return group in _GROUPS_REFUSED or (not group and manifest.get("kind") in _CORE_REFUSED)
-
-
-def _pod_faults(pod: JsonObject, permits: Permits, accounts: Iterable[str]) -> Iterator[str]:
-    for field in ("serviceAccountName", "serviceAccount"):
-        account = text(pod, field)
-        if account not in accounts:
-            yield f"{field}: pods may not run as the service account {account} of the cluster"
-    may = frozenset(permits.host)
-    for volume in maps_at(pod, "volumes"):
-        if "hostPath" in volume and "HostPath" not in may:
-            where = text(volume, "hostPath", "path")
-            yield f"volumes[{text(volume, 'name')}].hostPath: {where} of the node is not permitted"
-    if pod.get("hostNetwork") is True and "HostNetwork" not in may:
-        yield "hostNetwork: the node's network is not permitted"
-    for field in ("hostPID", "hostIPC"):
-        if pod.get(field) is True and "HostNamespaces" not in may:
-            yield f"{field}: the node's namespaces are not permitted"
-    if "Privileged" in may:
-        return
-    for field in ("containers", "initContainers", "ephemeralContainers"):
-        for container in maps_at(pod, field):
-            if child(container, "securityContext").get("privileged") is True:
-                yield f"{field}[{text(container, 'name')}]: privileged containers are not permitted"

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from fairway.api.errors import BadRequest
 from fairway.store.interface import Page, Patch, ResourceKey, Selection, WatchFrom, Write
 
 
 def path_of(kind: ResourceKey, name: str = "", namespace: str = "", subresource: str = "") -> str:
-    """The path of a collection, of an object in it, or of a subresource of that object."""
+    """The path of a collection, of an object in it, or of a subresource of that object.
+
+    BadRequest if a name would be a step of the path: clients resolve such steps.
+    """
+    for part in (name, namespace):
+        if part in (".", ".."):
+            raise BadRequest(f"{part!r} is not a name")
     root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     tail = "".join(f"/{quote(other, safe='')}" for other in (name, subresource) if other)

@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fairway.api.errors import FieldError, invalid, required_field, too_long, wrong_type
+from fairway.api.errors import (
+    FieldError,
+    invalid,
+    required_field,
+    too_long,
+    too_many,
+    wrong_type,
+)
 from fairway.api.selectors import is_label_key, is_label_value
 from fairway.schema.node import JsonObject, Node
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _ANNOTATIONS_BYTES_MAX = 256 << 10
+# Kubernetes has no such limits; tables, selectors and expressions look at all labels.
+LABELS_MAX = 256
+ANNOTATIONS_MAX = 1_024
 
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
@@ -121,6 +131,8 @@ def name_faults(path: str, name: str, rule: str) -> list[FieldError]:
 
 
 def _label_faults(labels: dict[str, str]) -> list[FieldError]:
+    if len(labels) > LABELS_MAX:
+        return [too_many("metadata.labels", len(labels), LABELS_MAX)]
     faults: list[FieldError] = []
     for key, value in labels.items():
         if not is_label_key(key):
@@ -146,6 +158,8 @@ def _label_faults(labels: dict[str, str]) -> list[FieldError]:
 
 
 def _annotation_faults(annotations: dict[str, str]) -> list[FieldError]:
+    if len(annotations) > ANNOTATIONS_MAX:
+        return [too_many("metadata.annotations", len(annotations), ANNOTATIONS_MAX)]
     faults = [
         invalid(
             "metadata.annotations",

@@ -26,7 +26,7 @@ from fairway.api.errors import (
     too_many,
     wrong_type,
 )
-from fairway.schema.cel.environment import fault_of
+from fairway.schema.cel.cluster_expressions import cluster_fault
 from fairway.schema.node import Node
 
 Check = Callable[[Any, str, list[FieldError]], None]
@@ -186,18 +186,14 @@ def _format(node: Node) -> list[Check]:
 
 def expression_checks(node: Node) -> list[Check]:
     """Expressions of users; a kube-apiserver does not know these formats, and takes anything."""
-    variables = _EXPRESSIONS.get(node.format)
-    if node.type != "string" or variables is None:
+    if node.type != "string" or node.format != CLUSTER_EXPRESSION:
         return []
 
     def check(value: Any, path: str, faults: list[FieldError]) -> None:
-        if isinstance(value, str) and (fault := fault_of(value, variables)):
+        if isinstance(value, str) and (fault := cluster_fault(value)):
             faults.append(invalid(path, value, f"{path}: not a valid CEL expression: {fault}"))
 
     return [check]
-
-
-_EXPRESSIONS = {CLUSTER_EXPRESSION: ("cluster",)}
 
 
 def _logic(node: Node) -> list[Check]:

@@ -4,6 +4,8 @@ The server is more lenient than RFC 6902 in two places, and clients rely on it: 
 missing key adds it, and a negative index counts from the end of a list. In a merge patch, nulls
 are removed from objects inside new lists too. Documents and patches are never changed; a result may
 share parts with both.
+
+What `copy` adds is limited in all, as on a kube-apiserver: each copy can double a document.
 """
 
 from __future__ import annotations
@@ -12,12 +14,16 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from fairway.api.equality import same
 from fairway.api.errors import BadRequest, Invalid, TooLarge
 
 OPERATIONS_MAX = 10_000
+COPIED_BYTES_MAX = 3 << 20
 _WITH_VALUE = ("add", "replace", "test")
 _WITH_FROM = ("move", "copy")
+_encode = msgspec.json.Encoder().encode
 
 
 class _Fault(Exception):
@@ -37,14 +43,28 @@ def json_patch(document: Any, operations: Any) -> Any:
         if not isinstance(operation, Mapping):
             raise BadRequest("error decoding patch: an operation must be an object")
     patched = copy.deepcopy(document)
+    copied = 0
     try:
         for operation in operations:
+            copied += _copied_bytes(patched, operation)
+            if copied > COPIED_BYTES_MAX:
+                raise TooLarge(
+                    "Unable to complete the copy, the accumulated size increase of copy is "
+                    f"{copied}, exceeding the limit {COPIED_BYTES_MAX}"
+                )
             patched = _carry_out(patched, operation)
     except _Fault as fault:
         raise Invalid(
             f"the server rejected our request due to an error in our request: {fault}"
         ) from None
     return patched
+
+
+def _copied_bytes(document: Any, operation: Mapping[str, Any]) -> int:
+    """What an operation adds to a document from the document itself."""
+    if operation.get("op") != "copy":
+        return 0
+    return len(_encode(_get(document, _pointer(operation, "from"))))
 
 
 def _carry_out(document: Any, operation: Mapping[str, Any]) -> Any:

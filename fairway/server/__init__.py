@@ -7,6 +7,7 @@
     wire/           HTTP, query parameters, bodies, tables, watches
     documents/      discovery, OpenAPI, health, metrics, the page's files
     questions/      questions, and streams to pods and agents
+    upkeep          backups, and another key for what is on disk
     metrics, logs   what a hub counts and logs about itself
 
 It imports the store's interface and the catalogue of kinds; it stores no object itself.

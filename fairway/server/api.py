@@ -1,14 +1,14 @@
 """From a request to its response.
 
-`Api.answer` has all steps in one place: find the target, authenticate, impersonate, authorize,
-execute, audit. Every error is returned as a `Status`.
+`Api.answer` has all steps in one place: authenticate, wait for one's turn, find the target,
+impersonate, authorize, read the body, execute, audit. Every error is returned as a `Status`.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -24,6 +24,15 @@ from fairway.clock import Clock
 from fairway.resources.catalogue import Catalogue
 from fairway.server.access import audit, rbac, read_only
 from fairway.server.access.discretion import part_of
+from fairway.server.access.fairness import (
+    EXEMPT,
+    WEBHOOKS,
+    Caller,
+    CallerSeat,
+    Fairness,
+    caller_of,
+    is_probe,
+)
 from fairway.server.access.identity import ANONYMOUS, Identity
 from fairway.server.access.impersonation import impersonate
 from fairway.server.access.openid.id_tokens import IdTokens
@@ -41,8 +50,11 @@ from fairway.server.objects import Call, Objects
 from fairway.server.questions.questions import Questions
 from fairway.server.questions.streams import Talks
 from fairway.server.routes import Target, target_of
-from fairway.server.wire import conversions
-from fairway.server.wire.admissions import Admissions
+from fairway.server.upkeep import PREFIX as UPKEEP
+from fairway.server.upkeep import Upkeep
+from fairway.server.wire.admissions import Admissions, CheckWrite
+from fairway.server.wire.bodies import read_body
+from fairway.server.wire.conversions import Conversions
 from fairway.server.wire.exchange import Request, Response, json_response
 
 _log = logging.getLogger(__name__)
@@ -55,6 +67,7 @@ class _Seen:
 
     identity: Identity = ANONYMOUS
     impersonated_by: Identity | None = None
+    shown: Identity | ApiError | None = None  # who is calling, or why that is not known
     target: Target | None = None
     is_in_part: bool = False  # allowed to see only a part of the object
 
@@ -73,12 +86,20 @@ class Api:
     documents: Documents
     page: Page
     signing_in: SigningIn
+    conversions: Conversions
     admissions: Admissions
+    fairness: Fairness
     audit_log: audit.AuditLog
     metrics: Metrics
     clock: Clock
+    upkeep: Upkeep
     id_tokens: IdTokens | None = None  # of a company's provider
     vouching: Vouching | None = None  # another server that knows tokens
+
+    def open_webhooks(self, check: CheckWrite | None) -> None:
+        """Lets an API server ask, about writes too; None: no server may."""
+        self.admissions.check = check
+        self.conversions.is_open = check is not None
 
     async def answer(self, request: Request) -> Response:
         """Answers a request; every failure is a response as well."""
@@ -100,17 +121,50 @@ class Api:
         return response
 
     async def _answer(self, request: Request, seen: _Seen) -> Response:
+        """Answers in turn: a caller that uses more than its share is refused before its body is
+        read."""
+        seat = await self.fairness.enter(await self._caller(request, seen))
+        if seat is None:
+            return await self._answer_seated(request, seen)
+        try:
+            response = await self._answer_seated(request, seen)
+            seat.charge(len(response.body))
+            if response.stream is not None or response.meeting is not None:
+                await _count_as_stream(response, seat)
+        except BaseException:
+            seat.leave()
+            raise
+        return replace(response, seat=seat)  # a cached response stays as it is
+
+    async def _caller(self, request: Request, seen: _Seen) -> Caller:
+        if is_probe(request.path):
+            return EXEMPT
+        if any(webhook.is_asked(request) for webhook in (self.conversions, self.admissions)):
+            return WEBHOOKS
+        shown = await self._shown(request, seen)
+        return caller_of(None if isinstance(shown, ApiError) else shown, request.source)
+
+    async def _shown(self, request: Request, seen: _Seen) -> Identity | ApiError:
+        """The identity that a request shows, or why it does not hold; found out once."""
+        if seen.shown is None:
+            try:
+                seen.shown = await self._authenticate(request)
+            except ApiError as fault:
+                seen.shown = fault
+        return seen.shown
+
+    async def _answer_seated(self, request: Request, seen: _Seen) -> Response:
         if (signed := await self.signing_in.answer(request, self._authenticate)) is not None:
             return signed
         # The page's files are the same for all users and hold no data, so they need no identity.
         if (static := self.page.answer(request)) is not None:
             return static
-        if (converted := conversions.answer(request)) is not None:
-            return converted
-        if (reviewed := await self.admissions.answer(request)) is not None:
-            return reviewed
+        for webhook in (self.conversions, self.admissions):
+            if webhook.is_asked(request):
+                return await webhook.answer(await request.whole())
         target = seen.target = target_of(request)
         acting = await self._admit(request, target, seen)
+        request = await read_body(request, target)
         if not target.is_resource:
             return await self._answer_path(request)
         resource = self.catalogue.find(target.group, target.version, target.plural)
@@ -131,7 +185,10 @@ class Api:
 
     async def _admit(self, request: Request, target: Target, seen: _Seen) -> Identity:
         """Authenticates, impersonates and authorizes; returns the identity that acts."""
-        identity = seen.identity = await self._authenticate(request)
+        shown = await self._shown(request, seen)
+        if isinstance(shown, ApiError):
+            raise shown
+        identity = seen.identity = shown
         if read_only.is_marked(identity):
             read_only.confirm(target)
         acting = impersonate(identity, request.headers, self.authorizer.authorize)
@@ -155,13 +212,13 @@ class Api:
         scheme, _, token = given.partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         within = self.signing_in.open_token(token)
-        identity = await self._identify(within or token) if token else None
+        identity = await self._identify(within or token, request.source) if token else None
         if identity is None:
             self.metrics.authentication_failed()
             raise Unauthorized("Unauthorized")
         return identity if within is None else read_only.mark_read_only(identity)
 
-    async def _identify(self, token: str) -> Identity | None:
+    async def _identify(self, token: str, source: str) -> Identity | None:
         """The identity of a token; an unavailable verifier does not stop the next one."""
         identity = self.authenticator.authenticate(token)
         away: Unavailable | None = None
@@ -171,7 +228,7 @@ class Api:
             except Unavailable as error:
                 away = error
         if identity is None and self.vouching is not None:
-            identity = await self.vouching.identity(token)
+            identity = await self.vouching.identity(token, source)
         if identity is None and away is not None:
             raise away
         return identity
@@ -200,7 +257,7 @@ class Api:
                 )
                 return json_response(document, content_type=kind)
             return json_response(document)
-        response = await self.documents.answer(request)
+        response = await self.documents.answer(request) or await self.upkeep.answer(request)
         if response is None:
             raise NotFound("the server could not find the requested resource", details={})
         return response
@@ -209,7 +266,7 @@ class Api:
         target = seen.target
         verb = target.verb if target is not None else request.method.lower()
         self.metrics.request_answered(verb, _qualified(target), response.status, seconds)
-        if target is None or not target.is_resource or verb not in _WRITES:
+        if target is None or not (verb in _WRITES or target.path.startswith(UPKEEP)):
             return
         wanted = _attributes(request, target, seen.identity)
         if not wanted.name and response.status == 201:
@@ -226,6 +283,15 @@ class Api:
                 dry_run=request.parameter("dryRun") == "All",
             )
         )
+
+
+async def _count_as_stream(response: Response, seat: CallerSeat) -> None:
+    try:
+        seat.become_stream()
+    except ApiError:
+        if response.stream is not None:
+            await response.stream.aclose()
+        raise
 
 
 def _refuse(error: ApiError) -> Response:

@@ -8,7 +8,7 @@ once and kept, since the look-up costs more than counting.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
@@ -90,6 +90,18 @@ class Metrics:
     def authentication_failed(self) -> None:
         self._failed_authentications.inc()
 
+    def request_refused(self, level: str) -> None:
+        """Counts a request of a caller that used more than its share."""
+        self._refused_requests.labels(level).inc()
+
+    def count_connections(self, count: Callable[[], float]) -> None:
+        """Sets where the number of connections comes from."""
+        self._connections.set_function(count)
+
+    def connection_closed(self, reason: str) -> None:
+        """Counts a connection that the hub cut off."""
+        self._closed_connections.labels(reason).inc()
+
     def set_objects(self, count_by_resource: Mapping[str, int]) -> None:
         """Sets the number of stored objects; removed kinds disappear from the metric."""
         self._objects.clear()
@@ -146,6 +158,19 @@ class Metrics:
         )
         self._failed_authentications = Counter(
             "fairway_failed_authentications", "Tokens that were refused.", registry=registry
+        )
+        self._refused_requests = Counter(
+            "fairway_requests_refused",
+            "Requests of callers that used more than their share, by level.",
+            ["level"],
+            registry=registry,
+        )
+        self._connections = Gauge("fairway_connections", "Open connections.", registry=registry)
+        self._closed_connections = Counter(
+            "fairway_connections_closed",
+            "Connections that the hub cut off: late, replaced by another, or no room (full).",
+            ["reason"],
+            registry=registry,
         )
         self._audit_lost = Gauge(
             "fairway_audit_lines_lost", "Audit lines that could not be written.", registry=registry

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from fairway.api.errors import ApiError, BadRequest, MethodNotAllowed, NotFound
 from fairway.clock import Clock
@@ -15,11 +16,19 @@ from fairway.server.access.identity import Identity
 from fairway.server.routes import Target
 from fairway.server.scale import patched_scale, read_scale, write_scale
 from fairway.server.wire import options, rendering, rows
-from fairway.server.wire.duplicate_keys import duplicate_fields
 from fairway.server.wire.exchange import Request, Response, json_response
 from fairway.server.wire.watches import Show, Streams
-from fairway.store.interface import Deletion, Page, ResourceKey, Store, Stored, Write
+from fairway.store.interface import (
+    Deletion,
+    Page,
+    Patch,
+    ResourceKey,
+    Store,
+    Stored,
+    Write,
+)
 
+Body = TypeVar("Body", JsonObject, Patch)
 # Gives the function that reduces an object to what the caller may see; None: everything.
 Parts = Callable[["Call"], Awaitable["Show | None"]]
 # Checks a write before it is made; raises to refuse it. The old object is None for a new one.
@@ -126,58 +135,59 @@ class Objects:
 
     async def _create(self, call: Call) -> Response:
         write = options.write_options(call.request, call.identity)
+        body = await _body(call, write)
 
-        async def create(how: Write) -> Stored:
-            body = _body(call, how)
+        async def create(body: JsonObject, how: Write) -> Stored:
             return await self._store.create(call.key, body, namespace=call.namespace, write=how)
 
-        await self._pass_gate(call, create, write)
-        return self._show(call, await create(write), status=201, write=write)
+        await self._pass_gate(call, lambda how: _body(call, how), create, write)
+        return self._show(call, await create(body, write), status=201, write=write)
 
     async def _update(self, call: Call) -> Response:
         write = options.write_options(call.request, call.identity)
+        body = await _named_body(call, write)
         if call.target.subresource == "scale":
-            return await self._scale(call, _named_body(call, write), write)
+            return await self._scale(call, body, write)
 
-        async def update(how: Write) -> Stored:
+        async def update(body: JsonObject, how: Write) -> Stored:
             return await self._store.update(
                 call.key,
-                _named_body(call, how),
+                body,
                 namespace=call.namespace,
                 subresource=call.target.subresource,
                 write=how,
             )
 
-        await self._pass_gate(call, update, write)
-        return self._show(call, await update(write), write=write)
+        await self._pass_gate(call, lambda how: _named_body(call, how), update, write)
+        return self._show(call, await update(body, write), write=write)
 
     async def _patch(self, call: Call) -> Response:
         write = options.write_options(call.request, call.identity)
-        patch = options.patch_options(call.request)
+        patch = await options.patch_options(call.request)
         if call.target.subresource == "scale":
             current = await self._store.get(call.key, call.target.name, call.namespace)
             body = read_scale(call.resource, current.object())
             return await self._scale(call, patched_scale(body, patch), write)
 
-        async def change(how: Write) -> tuple[Stored, bool]:
+        async def change(patch: Patch, how: Write) -> tuple[Stored, bool]:
             return await self._store.patch(
                 call.key,
                 call.target.name,
-                options.patch_options(call.request),
+                patch,
                 namespace=call.namespace,
                 subresource=call.target.subresource,
                 write=how,
             )
 
-        async def result(how: Write) -> Stored:
-            return (await change(how))[0]
+        async def result(patch: Patch, how: Write) -> Stored:
+            return (await change(patch, how))[0]
 
-        await self._pass_gate(call, result, write)
-        stored, is_new = await change(write)
+        await self._pass_gate(call, lambda _: options.patch_options(call.request), result, write)
+        stored, is_new = await change(patch, write)
         return self._show(call, stored, status=201 if is_new else 200, write=write)
 
     async def _delete(self, call: Call) -> Response:
-        how, dry_run = options.deletion(call.request)
+        how, dry_run = await options.deletion(call.request)
         write = Write(user=call.identity.user, dry_run=dry_run)
         stored, is_gone = await self._store.delete(
             call.key, call.target.name, namespace=call.namespace, how=how, write=write
@@ -187,7 +197,7 @@ class Objects:
         return json_response(_deleted(call, stored))
 
     async def _delete_collection(self, call: Call) -> Response:
-        how, dry_run = options.deletion(call.request)
+        how, dry_run = await options.deletion(call.request)
         chosen = options.selection(call.request, call.namespace)
         listing = await self._store.list(call.key, chosen, Page())
         write = Write(user=call.identity.user, dry_run=dry_run)
@@ -219,19 +229,24 @@ class Objects:
         return json_response(read_scale(call.resource, stored.object()), warnings=write.warnings)
 
     async def _pass_gate(
-        self, call: Call, make: Callable[[Write], Awaitable[Stored]], write: Write
+        self,
+        call: Call,
+        read: Callable[[Write], Awaitable[Body]],
+        make: Callable[[Body, Write], Awaitable[Stored]],
+        write: Write,
     ) -> None:
         """Checks a write of an RBAC object by a dry run: the gate sees the whole, valid result.
 
         In the embedded store nothing else is decided between the dry run and the write, since
-        neither waits before that; a kube-apiserver may accept another write in between.
+        neither waits before that, and both bodies are decoded by then; a kube-apiserver may accept
+        another write in between.
         """
         if call.resource.group != "rbac.authorization.k8s.io":
             return
         trial = Write(
             user=write.user, manager=write.manager, dry_run=True, field_validation="Ignore"
         )
-        would = await make(trial)
+        would = await make(await read(trial), trial)
         self._gate(call.identity, call.target, would.object(), await self._present(call))
 
     async def _present(self, call: Call) -> JsonObject | None:
@@ -262,12 +277,13 @@ def _is_allowed(call: Call) -> bool:
     )
 
 
-def _body(call: Call, write: Write) -> JsonObject:
+async def _body(call: Call, write: Write) -> JsonObject:
     """The object in a request; a duplicate key is a warning, or is refused."""
-    body = options.object_body(call.request)
-    if write.field_validation == "Ignore" or not options.media_type(call.request).endswith("json"):
+    body = await options.object_body(call.request)
+    if write.field_validation == "Ignore":
         return body
-    doubled = [f'duplicate field "{path}"' for path in duplicate_fields(call.request.body, body)]
+    paths = await options.duplicate_keys(call.request, body)
+    doubled = [f'duplicate field "{path}"' for path in paths]
     if doubled and write.field_validation == "Strict":
         kind = call.resource.kind
         raise BadRequest(
@@ -278,9 +294,9 @@ def _body(call: Call, write: Write) -> JsonObject:
     return body
 
 
-def _named_body(call: Call, write: Write) -> JsonObject:
+async def _named_body(call: Call, write: Write) -> JsonObject:
     """The object in a request, under the name in its path."""
-    body = _body(call, write)
+    body = await _body(call, write)
     metadata = body.get("metadata")
     if metadata is None:
         metadata = body["metadata"] = {}

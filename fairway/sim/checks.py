@@ -18,6 +18,7 @@ from fairway.controllers.terms import NAME as TERM
 from fairway.kinds import ranges
 from fairway.sim import fleet
 from fairway.sim.fleet import Wish
+from fairway.sim.forgery import FORGED, is_forged
 from fairway.sim.log import Log
 from fairway.sim.time import Time
 from fairway.sim.truth import Truth
@@ -201,9 +202,15 @@ class Checks:
         self.seen = dict(known.seen)
 
     def _work_written(self, change: Change) -> None:
-        metadata = change.record.body()["metadata"]
-        if ADOPTED in metadata.get("labels", {}):
-            self._brought_at[metadata["name"].partition(".")[2]] = self._time.now()
+        body = change.record.body()
+        metadata, labels = body["metadata"], body["metadata"].get("labels", {})
+        name = metadata["name"].partition(".")[2]
+        if FORGED in labels and ADOPTED in labels:
+            return
+        if ADOPTED in labels:
+            self._brought_at[name] = self._time.now()
+        elif not body["spec"].get("tombstone") and is_forged(body["spec"]["attempt"]):
+            self._log.report(f"{name} is sent as the attempt that a member made up")
 
     def _is_brought_back(self, name: str) -> bool:
         """Whether a claim may be one that an agent brought back to a hub that had lost it."""
@@ -249,6 +256,8 @@ class Checks:
             return
         if claim.term > max(self._term, self._highest_term):
             self._log.report(f"{name} is claimed in term {claim.term}, which is yet to come")
+        if is_forged(claim.attempt) or any(is_forged(each.attempt) for each in claim.placements):
+            self._log.report(f"{name} is claimed where a member wants it")
         known = self._attempts.get(workload.metadata.uid, 0)
         is_new = old.claim is None
         if claim.attempt < known or (is_new and claim.attempt == known):
@@ -293,6 +302,8 @@ class Checks:
 
     def _work_removed(self, change: Change) -> None:
         namespace, name = change.record.name
+        if FORGED in change.record.body()["metadata"].get("labels", {}):
+            return
         attempt = int(change.record.body()["spec"]["attempt"])
         self._truth.work_removed(namespace.removeprefix("fairway-cluster-"), name, attempt)
 

@@ -1,8 +1,8 @@
 """The store of the fleet, as a database that can be set back to an earlier backup.
 
-A backup is the journal up to some write. Setting the database back is what an operator does: the
-hub is stopped, its data replaced by the backup, and the hub started again. Agents keep running, and
-keep what they know.
+Backups are made and restored by the code of `fairway backup` and `fairway restore`. Setting the
+database back is what an operator does: the hub is stopped, its data replaced by the backup, and the
+hub started again. Agents keep running, and keep what they know.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fairway import __version__
 from fairway.api.errors import Unavailable
+from fairway.clock import timestamp
+from fairway.store.backup_lines import Header, check, in_turns, read_items, write_lines
 from fairway.store.embedded.history import Change
 from fairway.store.embedded.journal import Row
 from fairway.store.embedded.memory import MemoryJournal
+from fairway.store.embedded.restored import rows_of
 from fairway.store.embedded.shelves import KindId, Name
 from fairway.store.embedded.store import EmbeddedStore
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The data at one time."""
+    """The data at one time, as the lines of a backup."""
 
-    rows: tuple[Row, ...]
+    lines: tuple[bytes, ...]
 
 
 class Database:
@@ -33,10 +37,10 @@ class Database:
     ) -> None:
         self._make_store = make_store
         self.followers: list[Callable[[Change], None]] = []  # called after each write on disk
-        self._open(rows)
+        self._open(MemoryJournal(rows))
 
-    def _open(self, rows: Sequence[Row]) -> None:
-        self._journal = MemoryJournal(rows)
+    def _open(self, journal: MemoryJournal) -> None:
+        self._journal = journal
         self._store: EmbeddedStore | None = self._make_store(self._journal)
         self._store.followers.append(self._follow)
         self._store.start()
@@ -45,8 +49,17 @@ class Database:
         for follower in self.followers:
             follower(change)
 
-    def copy(self) -> Copy:
-        return Copy(tuple(self._journal.rows))
+    async def copy(self) -> Copy:
+        store = self.live()
+        version, items = store.moment()
+        header = Header(
+            store="embedded",
+            version=str(version),
+            taken_at=timestamp(store.clock.now()),
+            written_by=__version__,
+        )
+        chunks = [chunk async for chunk in write_lines(header, in_turns(items), None)]
+        return Copy(tuple(b"".join(chunks).splitlines(keepends=True)))
 
     async def stop(self) -> None:
         """Closes the store; until another is opened, there is none to call."""
@@ -54,9 +67,12 @@ class Database:
         await store.close()
 
     def restore(self, copy: Copy) -> None:
-        """Opens a store that has what the copy has, and nothing else."""
+        """Opens a store that has what the copy has; the highest version stays noted beside it."""
         assert self._store is None, "the store is stopped before its data is replaced"
-        self._open(copy.rows)
+        header, _ = check(copy.lines)
+        above = max(self._journal.rows[-1].version, int(header.version))
+        rows = rows_of(read_items(copy.lines, None), above=above)
+        self._open(MemoryJournal(rows, self._journal.noted()))
 
     def has(self, kind: KindId, name: Name) -> bool:
         """Whether an object is there, even if it is not on disk yet."""

@@ -12,18 +12,24 @@ import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from fairway.api.errors import ApiError
 from fairway.api.meta import JsonObject
+from fairway.sim.forgery import forged
 from fairway.sim.log import Log
 from fairway.sim.operator import Backup, Operator
 from fairway.sim.participants import ClusterAgent, HubReplica, Process
 from fairway.sim.store_faces import Weather
 from fairway.sim.time import Time
-from fairway.store.interface import ResourceKey
-from fairway.store.keys import WORKLOADS
+from fairway.store.interface import ResourceKey, Write
+from fairway.store.keys import WORKLOADS, WORKS
 
 Fault = Coroutine[Any, Any, None]
 
 _TRAP_SECONDS = 12.0
+_FORGER = Write(user="system:serviceaccount:agent", manager="forger")
+_JUMPING = 1 / 3  # of all seeds; such a seed needs twice the time
+_JUMP_EVERY_SECONDS = 20.0  # on average
+_JUMPS_SECONDS = (10 * 365 * 86_400.0, 86_400.0, 3_600.0, -3_600.0, -365 * 86_400.0, -30.0, -5.0)
 
 
 class Faults:
@@ -38,15 +44,15 @@ class Faults:
         time: Time,
         log: Log,
         chance: random.Random,
-        restores: bool,
+        jump_chance: random.Random,
     ) -> None:
         self._hubs = hubs
         self._agents = agents
         self._operator = operator
-        self._restores = restores
         self._time = time
         self._log = log
         self._chance = chance
+        self._jump_chance = jump_chance
         self._under_way: dict[asyncio.Task[None], None] = {}
         self._is_over = False
         self._restoring: asyncio.Task[None] | None = None
@@ -62,9 +68,10 @@ class Faults:
             self._crash_after_writes: 4,
             self._pause_hub: 4,
             self._cut_hub: 3,
-            self._restore_hub: 2 if self._restores else 0,
+            self._restore_hub: 2,
             self._crash_agent: 4,
             self._lose_disk: 2,
+            self._forge_work: 3,
             self._pause_agent: 3,
             self._cut_agent: 4,
             self._lose_cluster: 2,
@@ -76,6 +83,8 @@ class Faults:
         }
         self._is_over = False
         self._begin(self._trap())
+        if self._jump_chance.random() < _JUMPING:
+            self._begin(self._jump_clocks())
         while True:
             await self._time.sleep(self._chance.expovariate(1 / mean_seconds))
             self._begin(self._chance.choices(list(kinds), list(kinds.values()))[0]())
@@ -95,6 +104,7 @@ class Faults:
         for process in (*self._hubs, *self._agents):
             process.mend()
             process.resume()
+            process.correct_time()
             process.weather.__init__()  # type: ignore[misc]  # fair weather again
             if isinstance(process, ClusterAgent):
                 process.disturb(0.0, 0.0)
@@ -227,6 +237,23 @@ class Faults:
         await self._time.sleep(self._chance.choice((0.1, 4.0)))
         agent.start()
 
+    async def _forge_work(self) -> None:
+        """A member makes up a work, with all that it could have seen of another cluster's."""
+        agent = self._chance.choice(self._agents)
+        if agent.face is None or agent.face.is_dead:
+            return
+        try:
+            works = (await agent.face.list(WORKS)).items
+            if not works:
+                return
+            body = forged(self._chance.choice(works).object(), agent.cluster, self._chance)
+            await agent.face.create(
+                WORKS, body, namespace=body["metadata"]["namespace"], write=_FORGER
+            )
+        except (ApiError, OSError):
+            return  # a work of that name is there
+        self._log.fault("a work is forged", f"{agent.cluster}: {body['metadata']['name']}")
+
     async def _pause_agent(self) -> None:
         agent = self._chance.choice(self._agents)
         await self._pause(agent, "an agent is paused", self._chance.choice((1.0, 4.0, 10.0)))
@@ -281,6 +308,24 @@ class Faults:
             reason, code = self._chance.choice((("Error", 1), ("OOMKilled", 137), ("Evicted", 0)))
             self._log.fault("a pod fails", f"{agent.cluster}: {pod.work} {pod.name} {reason}")
             agent.world.fail_pod(pod, now, reason=reason, code=code)
+
+    # Clocks.
+
+    async def _jump_clocks(self) -> None:
+        """Jumps beside all other faults, by a chance of their own."""
+        while True:
+            await self._time.sleep(self._jump_chance.expovariate(1 / _JUMP_EVERY_SECONDS))
+            self._begin(self._jump_clock())
+
+    async def _jump_clock(self) -> None:
+        """Sets the time of a machine far forward, or back, and corrects it a while later."""
+        process = self._jump_chance.choice([*self._hubs, *self._agents])
+        seconds = self._jump_chance.choice(_JUMPS_SECONDS)
+        lasts = self._jump_chance.uniform(1, 90)
+        self._log.fault("a clock jumps", f"{process.name} by {seconds:.0f} s for {lasts:.0f} s")
+        process.set_time(seconds)
+        await self._time.sleep(lasts)
+        process.set_time(-seconds)
 
     # The store and its network.
 

@@ -54,11 +54,10 @@ class Operator:
 
     async def back_up(self) -> Backup:
         async with self._users.acting:
-            return Backup(
-                copy=self._database.copy(),
-                known=self._checks.copy(),
-                wishes=self._users.remember(),
-            )
+            known, wishes = self._checks.copy(), self._users.remember()
+            # The moment of the copy is now; the hub goes on while the copy is written.
+            copy = await self._database.copy()
+            return Backup(copy=copy, known=known, wishes=wishes)
 
     async def set_back(
         self, backup: Backup, *, stop_hub: Callable[[], None], start_hub: Callable[[], None]

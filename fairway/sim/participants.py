@@ -19,11 +19,13 @@ from fairway.agent.settings import AgentSettings
 from fairway.api.cluster import Cluster
 from fairway.api.fleet import Health
 from fairway.api.work import Work
+from fairway.clock import Clock
 from fairway.controllers.plane import ControlPlane, PlaneOptions
 from fairway.controllers.scheduling.planner import InlinePlanner
 from fairway.controllers.scheduling.planner_state import Planned, Planning
 from fairway.controllers.terms import Settings as TermSettings
 from fairway.kinds.registry import Kinds
+from fairway.loops import run_steadily
 from fairway.sim.driver_faces import DriverFace
 from fairway.sim.log import Log
 from fairway.sim.store_faces import StoreFace, Weather
@@ -60,6 +62,7 @@ class Process:
         self._task: asyncio.Task[None] | None = None
         self._killed: list[asyncio.Task[None]] = []
         self._is_cut = False
+        self._ahead = 0.0  # the wrong part of its machine's time
 
     @property
     def is_up(self) -> bool:
@@ -127,6 +130,19 @@ class Process:
         self.hurt_at = self._stage.time.now()
         self.gate.open()
 
+    def set_time(self, seconds: float) -> None:
+        """Sets the time of its machine forward, or back; it stays so after a crash."""
+        self._ahead += seconds
+
+    def correct_time(self) -> None:
+        self._ahead = 0.0
+
+    def machine_clock(self, skew: float, drift: float = 0.0) -> OwnClock:
+        """The clock of its machine during one run, with its jumps."""
+        return OwnClock(
+            self._stage.time, skew=skew, drift=drift, gate=self.gate, ahead=lambda: self._ahead
+        )
+
     def cut(self) -> None:
         self._is_cut = True
         if self.face is not None:
@@ -155,12 +171,17 @@ class HubReplica(Process):
     async def _run(self, face: StoreFace) -> None:
         chance = self.chance("clock")
         skew, drift = chance.uniform(-20, 20), chance.uniform(-_DRIFT_MOST, _DRIFT_MOST)
+        machine = self.machine_clock(skew, drift)
+        await run_steadily(lambda clock: self._decide(face, clock), machine)
+
+    async def _decide(self, face: StoreFace, clock: Clock) -> None:
         self.plane = ControlPlane(
             store=face,
-            clock=OwnClock(self._stage.time, skew=skew, drift=drift, gate=self.gate),
+            clock=clock,
             kinds=self._stage.kinds,
             options=PlaneOptions(
                 terms=TermSettings(identity=self.name, duration_seconds=self._term_seconds),
+                secret=b"of all replicas",
                 make_planner=lambda: InlinePlanner(Planning(check_seconds=0)),
             ),
         )
@@ -195,6 +216,10 @@ class ClusterAgent(Process):
         self.failing = 0.0
 
     async def _run(self, face: StoreFace) -> None:
+        machine = self.machine_clock(self._skew)
+        await run_steadily(lambda clock: self._tend(face, clock), machine)
+
+    async def _tend(self, face: StoreFace, clock: Clock) -> None:
         self.driver = DriverFace(
             self._worlds.driver(self._described),
             cluster=self.cluster,
@@ -212,7 +237,7 @@ class ClusterAgent(Process):
             driver=self.driver,
             memory=self.memory,
             find_kind=self._stage.kinds.of,
-            clock=OwnClock(self._stage.time, skew=self._skew, gate=self.gate),
+            clock=clock,
             settings=self._settings,
         )
         await agent.run()

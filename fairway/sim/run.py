@@ -43,7 +43,7 @@ FAULT_KINDS_LEAST = 5
 _ROUNDS_MOST = 5  # of faults and rest, until enough has happened
 _STEPS_EACH = 8  # roughly, for a workload to end
 _CHAOS_SECONDS_MOST = 1_500.0
-_REST_SECONDS_MOST = 2_400.0  # a lost node is avoided for half an hour
+_REST_SECONDS_MOST = 3_600.0  # a lost node is avoided for half an hour, and clocks get sure
 _TERM_SECONDS = 4.0
 _LOOK_SECONDS = 2.0
 _WRITE = Write(user="root", manager="root")
@@ -87,18 +87,18 @@ class _Complaints(logging.Handler):
         self._log.report(f"{record.getMessage()}{f': {cause!r}' if cause else ''}")
 
 
-def simulate(seed: int, *, keeps_lines: bool = False, restores: bool = False) -> Result:
-    """Runs a seed; `restores` adds hubs that are set back to a backup."""
+def simulate(seed: int, *, keeps_lines: bool = False) -> Result:
+    """Runs a seed."""
     prepare()
     with _without_collector():
-        return _simulate(seed, keeps_lines=keeps_lines, restores=restores)
+        return _simulate(seed, keeps_lines=keeps_lines)
 
 
-def simulate_last(seed: int, *, restores: bool = False) -> Result:
+def simulate_last(seed: int) -> Result:
     """Runs the only seed of a process that then ends, so its garbage need not be collected."""
     prepare()
     gc.disable()
-    return _simulate(seed, keeps_lines=False, restores=restores)
+    return _simulate(seed, keeps_lines=False)
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def _without_collector() -> Iterator[None]:
         gc.collect()
 
 
-def _simulate(seed: int, *, keeps_lines: bool, restores: bool = False) -> Result:
+def _simulate(seed: int, *, keeps_lines: bool) -> Result:
     began = process_time()
     time = Time()
     log = Log(time, keeps_lines=keeps_lines)
@@ -125,7 +125,7 @@ def _simulate(seed: int, *, keeps_lines: bool, restores: bool = False) -> Result
     logger.setLevel(logging.ERROR)
     logger.propagate = False
     try:
-        simulation = Simulation(seed, time, log, folder, restores=restores)
+        simulation = Simulation(seed, time, log, folder)
         phases = run(time, simulation.run())
     except Stuck as fault:
         log.report(str(fault))
@@ -153,14 +153,11 @@ def _simulate(seed: int, *, keeps_lines: bool, restores: bool = False) -> Result
 class Simulation:
     """A fleet with its users and faults."""
 
-    def __init__(
-        self, seed: int, time: Time, log: Log, folder: Path, *, restores: bool = False
-    ) -> None:
+    def __init__(self, seed: int, time: Time, log: Log, folder: Path) -> None:
         self._seed = seed
         self._time = time
         self._log = log
         self._folder = folder
-        self._restores = restores
         self._lives = 0
         self.crashes_after_claim = 0
 
@@ -193,7 +190,7 @@ class Simulation:
             time=self._time,
             log=self._log,
             chance=self._chance("faults"),
-            restores=self._restores,
+            jump_chance=self._chance("clocks"),
         )
         faults.has_work = lambda name: any(
             database.has(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from fairway.virtual import START, Stuck, Time, run
 
@@ -36,23 +37,34 @@ class Gate:
 class OwnClock:
     """The clock of one participant, offset by `skew`, and too fast or too slow by `drift`.
 
-    A paused participant does not wake until it is resumed.
+    `ahead` says by how much its machine's time was set wrong for now. A paused participant does not
+    wake until it is resumed.
     """
 
     def __init__(
-        self, time: Time, *, skew: float = 0.0, drift: float = 0.0, gate: Gate | None = None
+        self,
+        time: Time,
+        *,
+        skew: float = 0.0,
+        drift: float = 0.0,
+        gate: Gate | None = None,
+        ahead: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._time = time
         self._gate = gate or Gate()
+        self._ahead = ahead
         self.skew = skew
         self.drift = drift
 
     def now(self) -> float:
         now = self._time.now()
-        return now + self.skew + (now - START) * self.drift
+        return now + self.skew + (now - START) * self.drift + self._ahead()
 
     def monotonic(self) -> float:
         return self._time.now()
+
+    def is_sure(self) -> bool:
+        return True
 
     async def sleep(self, seconds: float) -> None:
         await self._time.sleep(seconds / (1 + self.drift))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from fairway.agent.drivers.simulated.lives import LivePod
-from fairway.api.names import work_name
+from fairway.api.names import ADOPTED, work_name
 from fairway.api.work import Work
 from fairway.sim.fleet import GPUS, NAMESPACE, NODES, Wish
 from fairway.sim.log import Log
@@ -135,7 +135,7 @@ class Truth:
             self._log.report(f"pods in {cluster} ask for {needed} devices")
 
     def _keep(self, cluster: str, work: Work, term: int) -> None:
-        if work.spec.term < term:
+        if work.spec.term < term and ADOPTED not in work.metadata.labels:
             self._log.report(
                 f"{cluster} accepts {work.metadata.name} of term {work.spec.term} in term {term}"
             )

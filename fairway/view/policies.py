@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from fairway.api.policy import PlacementPolicy, PlacementPolicySpec, ScoreWeight
 from fairway.core import model
-from fairway.schema.cel.environment import fault_of
-from fairway.view.selectors import ClusterFacts, choose
+from fairway.schema.cel.cluster_expressions import cluster_fault
+from fairway.view.selectors import Budgets, ClusterFacts, choose
 
 # The scores to which Additive adds the listed ones.
 _ADDITIVE = (model.Score(name="Balance"), model.Score(name="Steady"))
@@ -19,13 +19,14 @@ def key_of(policy: PlacementPolicy) -> str:
 
 def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> model.Policy:
     spec = policy.spec
+    budgets = Budgets()
     return model.Policy(
         key=key_of(policy),
-        clusters=choose(spec.selector, clusters),
+        clusters=choose(spec.selector, clusters, budgets),
         groups=tuple(
             model.Group(
                 name=group.name,
-                clusters=choose(group.selector, clusters),
+                clusters=choose(group.selector, clusters, budgets),
                 replicas_max=group.replicas_max,
                 copies=group.copies,
             )
@@ -46,7 +47,7 @@ def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> 
         division=model.Division(
             type=spec.division.type,
             weights=tuple(
-                (choose(weight.selector, clusters), weight.weight)
+                (choose(weight.selector, clusters, budgets), weight.weight)
                 for weight in spec.division.weights
             ),
             cluster_min=spec.division.per_cluster_min,
@@ -67,13 +68,13 @@ def policy_of(policy: PlacementPolicy, clusters: Mapping[str, ClusterFacts]) -> 
         rebalance_at=spec.rebalance_at.timestamp() if spec.rebalance_at else 0.0,
         moves_services=spec.when_no_longer_allowed == "Leave",
         number_of_clusters=spec.number_of_clusters,
-        faults=tuple(_faults(spec)),
+        faults=tuple(_faults(spec, budgets.too_costly)),
         chosen=tuple(decision.cluster for decision in policy.status.decisions),
     )
 
 
-def _faults(spec: PlacementPolicySpec) -> Iterator[str]:
-    """Expressions that are not valid; a kube-apiserver does not check them."""
+def _faults(spec: PlacementPolicySpec, too_costly: Collection[str]) -> Iterator[str]:
+    """Expressions that are not valid, or that cost too much for these clusters."""
     selectors = {
         "selector": spec.selector,
         **{f"groups[{at}].selector": group.selector for at, group in enumerate(spec.groups)},
@@ -84,8 +85,10 @@ def _faults(spec: PlacementPolicySpec) -> Iterator[str]:
     }
     for path, selector in selectors.items():
         for at, text in enumerate(selector.expressions if selector is not None else ()):
-            if fault_of(text, ("cluster",)):
+            if cluster_fault(text):
                 yield f"spec.{path}.expressions[{at}]"
+            elif text in too_costly:
+                yield f"spec.{path}.expressions[{at}] (costs too much)"
 
 
 def scores_of(spec: PlacementPolicySpec) -> tuple[model.Score, ...]:

@@ -10,16 +10,20 @@ from collections.abc import Mapping
 
 from fairway.api.meta import ClusterSelector
 from fairway.core.model import Clusters
-from fairway.governance.cluster_selectors import ClusterFacts, chosen, facts_of
+from fairway.governance.cluster_selectors import Budgets, ClusterFacts, chosen, facts_of
 
-__all__ = ["ClusterFacts", "both", "choose", "facts_of"]
+__all__ = ["Budgets", "ClusterFacts", "both", "choose", "facts_of"]
 
 
-def choose(selector: ClusterSelector | None, clusters: Mapping[str, ClusterFacts]) -> Clusters:
+def choose(
+    selector: ClusterSelector | None,
+    clusters: Mapping[str, ClusterFacts],
+    budgets: Budgets | None = None,
+) -> Clusters:
     """The clusters that a selector chooses; None for a selector that chooses all."""
     if selector is None or selector == ClusterSelector():
         return None
-    return chosen(selector, clusters)
+    return chosen(selector, clusters, budgets)
 
 
 def both(item: Clusters, other: Clusters) -> Clusters:

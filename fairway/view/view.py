@@ -328,7 +328,8 @@ class View:
                 reports = objects.reports_of(name)
                 reading = clusters.read(cluster, reports, now, before, classes)
                 self._readings[name] = reading
-                self._selectable[name] = facts_of(cluster)
+                fresh = facts_of(cluster)
+                self._selectable[name] = selectable if selectable == fresh else fresh
             after = self._readings.get(name)
             if (before and before.cluster) is not (after and after.cluster):
                 self._changed.clusters.add(name)

@@ -269,6 +269,15 @@ def grows(workload: Workload) -> bool:
     return template is None or growth.grows(template.manifests[0])
 
 
+def last_attempt(status: WorkloadStatus) -> int:
+    """The highest attempt so far."""
+    known = [attempt.attempt for attempt in status.history]
+    known.extend(placement.attempt for placement in status.releasing)
+    if status.claim is not None:
+        known.append(status.claim.attempt)
+    return max(known, default=0)
+
+
 def seconds_left(workload: Workload, *, default: int | None = None) -> int | None:
     """Its expected run time; a workload with checkpoints continues from the last one."""
     spec = workload.spec

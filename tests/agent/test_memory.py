@@ -9,6 +9,7 @@ import pytest
 from fairway.agent.memory import Memory
 from fairway.api.meta import ObjectMeta, WorkloadReference
 from fairway.api.work import Work, WorkSpec
+from fairway.sealing import KeyFault, Keyring
 
 
 def work(name: str, attempt: int = 1) -> Work:
@@ -57,3 +58,44 @@ async def test_half_an_entry_spoils_none_that_follows(tmp_path: Path) -> None:
     again.open()
     assert sorted(again.works) == ["one", "two"]
     assert again.term == 7
+
+
+async def test_with_a_key_an_agent_remembers_as_before_and_leaves_nothing_in_clear(
+    tmp_path: Path,
+) -> None:
+    memory = Memory(tmp_path)
+    memory.open()
+    await memory.keep(work("one"))
+    sealed = Memory(tmp_path, keys=Keyring([b"o" * 32]))
+    sealed.open()
+    await sealed.keep(work("two"))
+    log = tmp_path / "works.log"
+    assert b"default" not in log.read_bytes()
+    with pytest.raises(KeyFault, match="no key was given"):
+        Memory(tmp_path).open()
+    with pytest.raises(KeyFault, match="which was not given"):
+        Memory(tmp_path, keys=Keyring([b"n" * 32])).open()
+    again = Memory(tmp_path, keys=Keyring([b"o" * 32]))
+    again.open()
+    assert sorted(again.works) == ["one", "two"]
+    # Half a line is ignored as before, wherever it ends.
+    whole = log.read_bytes()
+    for length in range(1, len(whole.splitlines()[-1])):
+        log.write_bytes(whole + whole.splitlines()[-1][:length])
+        torn = Memory(tmp_path, keys=Keyring([b"o" * 32]))
+        torn.open()
+        assert sorted(torn.works) == ["one", "two"]
+
+
+async def test_an_agent_that_runs_gets_another_key(tmp_path: Path) -> None:
+    ring = Keyring([b"o" * 32])
+    memory = Memory(tmp_path, keys=ring)
+    memory.open()
+    await memory.keep(work("one"))
+    ring.use([b"n" * 32])
+    # One whose agent has only just been made has not read anything, and must not write that.
+    await Memory(tmp_path, keys=ring).reseal()
+    await memory.reseal()
+    again = Memory(tmp_path, keys=Keyring([b"n" * 32]))
+    again.open()
+    assert sorted(again.works) == ["one"]

@@ -7,6 +7,7 @@ import itertools
 import logging
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -18,6 +19,7 @@ from fairway.app import Hub
 from fairway.cli.main import run
 from fairway.client import Client, Scope
 from fairway.client.wire import Object
+from tests.agent.local.machines import shared
 from tests.hubs import running_hub
 from tests.waiting import seen_at_last
 
@@ -67,9 +69,16 @@ def fairway(
 
 
 @pytest.fixture(scope="session")
-def busy_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+def pods_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that pods and tests both use."""
+    return shared(tmp_path_factory.mktemp("of-pods"))
+
+
+@pytest.fixture(scope="session")
+def busy_hub(tmp_path_factory: pytest.TempPathFactory, pods_folder: Path) -> Iterator[Hub]:
     """A hub that decides, with this machine as its only cluster."""
-    yield from running_hub(tmp_path_factory.mktemp("busy"), has_controllers=True)
+    data = tmp_path_factory.mktemp("busy")
+    yield from running_hub(data, has_controllers=True, folders=(pods_folder,))
 
 
 @pytest.fixture(scope="session")

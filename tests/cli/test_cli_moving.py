@@ -22,9 +22,9 @@ QUEUED = "{name: %s, labels: {fairway.dev/queue: research}}"
 
 
 @pytest.fixture
-def next_hub(tmp_path: Path) -> Iterator[Hub]:
+def next_hub(tmp_path: Path, pods_folder: Path) -> Iterator[Hub]:
     """Another hub that decides."""
-    yield from running_hub(tmp_path / "next", has_controllers=True)
+    yield from running_hub(tmp_path / "next", has_controllers=True, folders=(pods_folder,))
 
 
 def native(name: str, command: str) -> str:
@@ -46,10 +46,11 @@ def test_nothing_that_is_over_runs_again_where_an_export_is_applied(
     busy_client: Client,
     next_hub: Hub,
     tmp_path: Path,
+    pods_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ran = tmp_path / "ran"
+    ran = pods_folder / tmp_path.name
     count = f"echo $HOSTNAME >> {ran}"
     busy("apply", "-f", "-", stdin=native("done", count) + "---" + native("stopped", "sleep 600"))
     busy("run", "-q", "research", "--name=own", "--quiet", "--", "sh", "-c", count)

@@ -69,6 +69,22 @@ async def test_a_busy_server_is_asked_again_after_the_time_it_names() -> None:
     assert clock.slept == [3.0, 3.0]
 
 
+async def test_a_watch_that_a_busy_server_refuses_is_opened_after_the_time_it_names() -> None:
+    clock = HastyClock()
+    refused = {"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 7}}
+    async with (
+        serving(
+            says(listing("5", POD)),
+            says(refused, status=429, Retry_After="7"),
+            streams(line("MODIFIED", "a", "6")),
+        ) as script,
+        AsyncClient(script.access, clock=clock) as client,
+    ):
+        events = await take(client, 3)
+    assert events == [("ADDED", "a"), ("BOOKMARK", ""), ("MODIFIED", "a")]
+    assert 7.0 in clock.slept
+
+
 async def test_a_server_that_stays_busy_is_given_up() -> None:
     async with serving(*[says({}, status=429)] * 5) as script:
         async with AsyncClient(script.access, clock=HastyClock()) as client:

@@ -152,14 +152,26 @@ async def test_a_reserved_work_holds_nodes_and_then_runs_on_them(rig: Rig) -> No
     assert pods_of(after, running)[0].node == placeholder.node
 
 
-async def test_a_manifest_that_cannot_be_made_is_told_and_the_others_are_made(rig: Rig) -> None:
+async def test_of_a_work_with_a_manifest_that_cannot_be_made_nothing_is_made(rig: Rig) -> None:
     odd = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "odd"}}
-    mixed = work("mixed", odd, job("mixed"))
+    mixed = work("mixed", job("mixed"), odd)
     await rig.driver.apply(mixed)
-    observation = await rig.until(in_phase(mixed, "Ready"), "a ready pod")
-    found = observation.works[mixed.metadata.name]
-    assert "Widget" in found.faults[0]
-    assert set(found.objects) == {1}
+    found = (await rig.driver.observe()).works[mixed.metadata.name]
+    assert "Widget" in found.faults[1]
+    assert found.refused == {1}
+    assert (found.pods, found.objects) == ((), {})
+
+
+async def test_a_work_that_runs_goes_on_if_a_change_of_it_cannot_be_made(rig: Rig) -> None:
+    good = work("good", job("good"))
+    await rig.driver.apply(good)
+    before = await rig.until(in_phase(good, "Ready"), "a ready pod")
+    odd = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "odd"}}
+    await rig.driver.apply(work("good", job("good"), odd))
+    after = await rig.until(
+        lambda item: bool(item.works[good.metadata.name].faults), "a fault of the change"
+    )
+    assert pods_of(after, good) == pods_of(before, good)
 
 
 async def test_more_and_fewer_replicas_add_and_end_pods(rig: Rig) -> None:

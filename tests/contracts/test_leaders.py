@@ -213,7 +213,10 @@ class Pausable:
 async def replica(store: Any, times: Times, identity: str) -> AsyncIterator[ControlPlane]:
     settings = Settings(identity=identity, duration_seconds=LEASE_SECONDS)
     plane = ControlPlane(
-        store=store, clock=times.clock, kinds=built_in(), options=PlaneOptions(terms=settings)
+        store=store,
+        clock=times.clock,
+        kinds=built_in(),
+        options=PlaneOptions(terms=settings, secret=b"of all replicas"),
     )
     running = asyncio.ensure_future(plane.run())
     try:

@@ -16,7 +16,7 @@ from fairway.agent.fleet import Agents
 from fairway.api import codec
 from fairway.api.workload import Workload
 from fairway.app.agents import make_agents
-from fairway.clock import VirtualClock
+from fairway.clock import Clock, VirtualClock
 from fairway.controllers.plane import ControlPlane, PlaneOptions, run_all
 from fairway.controllers.terms import Settings
 from fairway.kinds.registry import LiveKinds, built_in
@@ -25,6 +25,7 @@ from fairway.store.interface import Patch, ResourceKey, Write
 from fairway.store.keys import CLUSTERS, WORKLOADS
 
 _USER = Write(user="ada", manager="test")
+SECRET = b"of the hub"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,18 +107,25 @@ async def running(
     folder: Path,
     *,
     worlds: Worlds | None = None,
+    hub_clock: Clock | None = None,
     **options: Any,
 ) -> AsyncIterator[Fleet]:
-    """Runs a hub on a store for as long as the context lasts; `worlds` may outlive it."""
+    """Runs a hub on a store for as long as the context lasts; `worlds` may outlive it.
+
+    `hub_clock` is what the hub makes of the clock, if that is something else.
+    """
+    hub_clock = hub_clock or clock
     kinds = LiveKinds(built_in())
     worlds = worlds or Worlds(kinds.of, clock)
     plane = ControlPlane(
         store=store,
-        clock=clock,
+        clock=hub_clock,
         kinds=kinds,
-        options=PlaneOptions(terms=Settings(identity="hub", takes_over_at_once=True), **options),
+        options=PlaneOptions(
+            terms=Settings(identity="hub", takes_over_at_once=True), secret=SECRET, **options
+        ),
     )
-    agents = make_agents(store, folder, kinds=kinds, clock=clock, worlds=worlds, is_inline=True)
+    agents = make_agents(store, folder, kinds=kinds, clock=hub_clock, worlds=worlds, is_inline=True)
     task = asyncio.ensure_future(run_all([plane.run(), agents.run()]))
     try:
         yield Fleet(store=store, clock=clock, plane=plane, agents=agents, worlds=worlds)

@@ -1170,26 +1170,40 @@ COPIES: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
 ]
 
 
-def test_a_restored_hub_learns_from_agents_which_copies_are_over() -> None:
-    ended = Work(
+def brought_back(cluster: str, attempt: int) -> Work:
+    """A work that has ended, as an agent writes it back to a restored hub."""
+    return Work(
         metadata=ObjectMeta(name="team.train", labels={ADOPTED: ENDED}),
         spec=WorkSpec(
-            cluster="a",
+            cluster=cluster,
             workload=WorkloadReference(namespace="team", name="train", uid="u-1"),
-            attempt=1,
+            attempt=attempt,
             term=1,
         ),
     )
+
+
+def test_a_restored_hub_learns_from_agents_which_copies_are_over() -> None:
     found = case(
         workload({"phase": "Waiting"}, **EACH),
         {"a": seen("Succeeded")},
-        sent={"a": ended},
+        sent={"a": brought_back("a", 1)},
         is_copied=True,
     )
     status = next_status(found).status
     assert status is not None
     assert (status.phase, status.succeeded_clusters) == ("Waiting", ("a",))
     settled(found)
+
+
+def test_a_restored_hub_takes_over_a_later_attempt_before_an_earlier_one_is_gone() -> None:
+    found = case(workload(STOPPING), sent={"b": brought_back("b", 2)})
+    status = next_status(found).status
+    assert status is not None
+    assert status.claim is not None
+    assert (status.phase, status.reason) == ("Claimed", "")
+    assert (status.claim.attempt, status.claim.placements[0].cluster) == (2, "b")
+    assert [left.cluster for left in status.releasing] == ["a"]
 
 
 STOPPING = {"phase": "Stopping", "reason": "PreemptedToReclaim", "releasing": [placement("a")]}

@@ -20,8 +20,10 @@ from fairway.controllers.clusters.controller import Clusters
 from fairway.controllers.context import Context
 from fairway.controllers.lifecycle.controller import Lifecycle
 from fairway.controllers.object_events import Notes
+from fairway.controllers.proofs import Proofs
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.work_roster import Roster
 from fairway.controllers.work_states import States
 from fairway.controllers.works.controller import Works
 from fairway.kinds.registry import LiveKinds, built_in
@@ -33,6 +35,7 @@ from tests.controllers.test_works import JOB
 
 WRITE = Write()
 NAMESPACES = ResourceKey("", "v1", "namespaces")
+SECRET = b"of the hub"
 API = "fairway.dev/v1alpha1"
 POD_SET = built_in().pod_sets(JOB, "Gang")[0].name
 
@@ -46,10 +49,13 @@ class Hub:
         self.states = States(self.cache.mirror(REPORTS))
         terms = Terms(store, clock, Settings(identity="one"))
         terms.term = 4
+        proofs = Proofs(SECRET)
         context = Context(
             store=store,
             clock=clock,
             cache=self.cache,
+            proofs=proofs,
+            roster=Roster(self.cache, proofs),
             states=self.states,
             terms=terms,
             kinds=LiveKinds(built_in()),

@@ -24,7 +24,7 @@ from tests.controllers.test_running import FLEET, job
 async def test_who_asks_before_everything_was_read_is_told_to_ask_again(
     store: EmbeddedStore, clock: VirtualClock
 ) -> None:
-    options = PlaneOptions(terms=Settings(identity="hub", takes_over_at_once=True))
+    options = PlaneOptions(terms=Settings(identity="hub", takes_over_at_once=True), secret=b"")
     plane = ControlPlane(store=store, clock=clock, kinds=built_in(), options=options)
     with pytest.raises(Unavailable) as refused:
         await plane.standing()

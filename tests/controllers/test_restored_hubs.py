@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.api.errors import Unavailable
@@ -20,9 +21,11 @@ from fairway.store.embedded.journal import SqliteJournal
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import EVERYTHING, Patch, ResourceKey, Stored, Write
 from fairway.store.keys import CLUSTERS as CLUSTER_KIND
-from fairway.store.keys import WORKLOADS, WORKS
+from fairway.store.keys import REPORTS, WORKLOADS, WORKS
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job
+from tests.store.backups import back_up as lines_of
+from tests.store.backups import restore
 
 CLUSTERS = ("hangzhou", "shanghai")
 # A cluster whose agent was heard once; nobody looks after it from here.
@@ -55,10 +58,9 @@ async def opened(path: Path, clock: VirtualClock) -> AsyncIterator[EmbeddedStore
         await store.close()
 
 
-def back_up(path: Path, to: Path) -> None:
-    """The files of a store between two writes."""
-    for other in path.parent.glob(f"{path.name}*"):
-        shutil.copy(other, to.parent / other.name.replace(path.name, to.name))
+async def back_up(store: EmbeddedStore, folder: Path) -> None:
+    """Restores the store as it is now in another folder, by the code of the commands."""
+    await restore(await lines_of(store), folder)
 
 
 class Starts:
@@ -93,14 +95,14 @@ async def test_a_hub_restored_from_before_the_claim_takes_over_what_runs(
         await first.change_cluster("hangzhou", {"spec": {"hold": "Hold"}})
         await first.apply(job("train", seconds=300))
         await clock.advance(5)
-        back_up(tmp_path / "fairway.db", tmp_path / "backup.db")
+        await back_up(store, tmp_path / "backup")
         await first.change_cluster("hangzhou", {"spec": {"hold": "None"}})
         started = await first.until("train", "Running", 30)
         assert summary_of(started) == "hangzhou"
         starts = Starts(first.worlds)
         starts.look()
     async with (
-        opened(tmp_path / "backup.db", clock) as restored,
+        opened(tmp_path / "backup" / "fairway.db", clock) as restored,
         running(restored, clock, folder, worlds=first.worlds) as again,
     ):
         # As far as this hub knows the workload waits, and now there is room everywhere.
@@ -123,7 +125,7 @@ async def test_a_hub_restored_from_before_a_move_does_not_send_the_workload_back
         await first.change_cluster("shanghai", {"spec": {"hold": "Hold"}})
         await first.apply(job("train", seconds=300))
         assert summary_of(await first.until("train", "Running", 30)) == "hangzhou"
-        back_up(tmp_path / "fairway.db", tmp_path / "backup.db")
+        await back_up(store, tmp_path / "backup")
         await first.change_cluster("shanghai", {"spec": {"hold": "None"}})
         await first.change_cluster("hangzhou", {"spec": {"hold": "HoldAndDrain"}})
 
@@ -135,7 +137,7 @@ async def test_a_hub_restored_from_before_a_move_does_not_send_the_workload_back
         starts.look()
         assert {cluster for cluster, *_ in starts.found} == {"shanghai"}
     async with (
-        opened(tmp_path / "backup.db", clock) as restored,
+        opened(tmp_path / "backup" / "fairway.db", clock) as restored,
         running(restored, clock, folder, worlds=first.worlds) as again,
     ):
         assert summary_of(await again.workload("train")) == "hangzhou"
@@ -157,13 +159,13 @@ async def test_a_hub_that_never_heard_of_a_workload_takes_it_over_once_it_is_sub
     async with running(store, clock, folder) as first:
         await first.apply(FLEET + "---\n" + ELSEWHERE)
         await clock.advance(20)
-        back_up(tmp_path / "fairway.db", tmp_path / "backup.db")
+        await back_up(store, tmp_path / "backup")
         await first.apply(job("train", seconds=300))
         started = await first.until("train", "Running", 30)
         starts = Starts(first.worlds)
         starts.look()
     async with (
-        opened(tmp_path / "backup.db", clock) as restored,
+        opened(tmp_path / "backup" / "fairway.db", clock) as restored,
         running(restored, clock, folder, worlds=first.worlds) as again,
     ):
         await again.apply(job("train", seconds=300))
@@ -174,24 +176,41 @@ async def test_a_hub_that_never_heard_of_a_workload_takes_it_over_once_it_is_sub
 
 
 class SlowReturns:
-    """A store that takes no works from agents for a while."""
+    """A store that takes objects of one kind from agents only after a while."""
 
-    def __init__(self, store: EmbeddedStore, clock: VirtualClock, seconds: float) -> None:
+    def __init__(
+        self, store: EmbeddedStore, clock: VirtualClock, kind: ResourceKey, seconds: float
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._kind = kind
         self._opens_at = clock.now() + seconds
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
+    def _refuse(self, kind: ResourceKey, write: Write) -> None:
+        if kind == self._kind and "agent" in write.user and self._clock.now() < self._opens_at:
+            raise Unavailable("too much comes back at once")
+
     async def create(self, kind: ResourceKey, body: JsonObject, **more: Any) -> Stored:
-        if kind == WORKS and "agent" in more["write"].user and self._clock.now() < self._opens_at:
-            raise Unavailable("too many works come back at once")
+        self._refuse(kind, more["write"])
         return await self._store.create(kind, body, **more)
 
+    async def update(self, kind: ResourceKey, body: JsonObject, **more: Any) -> Stored:
+        self._refuse(kind, more["write"])
+        return await self._store.update(kind, body, **more)
 
+    async def patch(self, kind: ResourceKey, name: str, patch: Patch, **more: Any) -> Any:
+        self._refuse(kind, more["write"])
+        return await self._store.patch(kind, name, patch, **more)
+
+
+@pytest.mark.parametrize(
+    ("late", "seconds"), [(WORKS, 20), (REPORTS, 60)], ids=["works", "reports"]
+)
 async def test_a_restored_hub_plans_once_agents_have_brought_back_what_they_report(
-    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path, late: ResourceKey, seconds: int
 ) -> None:
     folder = tmp_path / "clusters"
     async with running(store, clock, folder) as first:
@@ -201,18 +220,18 @@ async def test_a_restored_hub_plans_once_agents_have_brought_back_what_they_repo
             await first.change_cluster(name, {"spec": {"hold": "Hold"}})
         await first.apply(job("train", seconds=30))
         await clock.advance(5)
-        back_up(tmp_path / "fairway.db", tmp_path / "backup.db")
+        await back_up(store, tmp_path / "backup")
         await first.change_cluster("hangzhou", {"spec": {"hold": "None"}})
         await first.until("train", "Running", 30)
         starts = Starts(first.worlds)
         await starts.until_succeeded(first)
-    async with opened(tmp_path / "backup.db", clock) as restored:
-        slow: Any = SlowReturns(restored, clock, 20)
+    async with opened(tmp_path / "backup" / "fairway.db", clock) as restored:
+        slow: Any = SlowReturns(restored, clock, late, seconds)
         async with running(slow, clock, folder, worlds=first.worlds) as again:
             for name in CLUSTERS:
                 await again.change_cluster(name, {"spec": {"hold": "None"}})
             await again.apply(job("other"))
-            await clock.advance(15)
+            await clock.advance(seconds - 5)
             assert (await again.workload("other")).status.claim is None
             await starts.until_succeeded(again)
             await again.until("other", "Running", 30)
@@ -229,11 +248,11 @@ async def test_a_workload_deleted_on_a_restored_hub_is_stopped_where_it_runs(
         await first.change_cluster("hangzhou", {"spec": {"hold": "Hold"}})
         await first.apply(job("train", seconds=3_600))
         await clock.advance(5)
-        back_up(tmp_path / "fairway.db", tmp_path / "backup.db")
+        await back_up(store, tmp_path / "backup")
         await first.change_cluster("hangzhou", {"spec": {"hold": "None"}})
         await first.until("train", "Running", 30)
     async with (
-        opened(tmp_path / "backup.db", clock) as restored,
+        opened(tmp_path / "backup" / "fairway.db", clock) as restored,
         running(restored, clock, folder, worlds=first.worlds) as again,
     ):
         # As far as this hub knows the workload waits, and nothing is to be stopped.
@@ -267,14 +286,14 @@ async def test_a_restored_hub_stops_what_runs_though_its_agents_know_of_later_te
     async with running(store, clock, folder) as first:
         await first.apply(FLEET)
         await clock.advance(20)
-        back_up(tmp_path / "fairway.db", tmp_path / "backup.db")
+        await back_up(store, tmp_path / "backup")
         for _ in range(50):
             await first.plane.terms.advance()
         await first.apply(job("train", seconds=3_600))
         await first.until("train", "Running", 30)
         term = first.plane.terms.term
     async with (
-        opened(tmp_path / "backup.db", clock) as restored,
+        opened(tmp_path / "backup" / "fairway.db", clock) as restored,
         running(restored, clock, folder, worlds=first.worlds) as again,
     ):
         await again.apply(job("train", seconds=3_600))

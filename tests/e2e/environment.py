@@ -12,6 +12,8 @@ import yaml
 from tests.endtoend.hubs import ROOT, HubProcess
 
 Json = dict[str, Any]
+# What pods of these tests use of this machine.
+FOLDERS = (ROOT / ".venv-e2e", ROOT / "tests" / "e2e" / "app")
 
 
 def python() -> str:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.e2e.environment import Json, python, submit
+from tests.e2e.environment import FOLDERS, Json, python, submit
 from tests.endtoend.hubs import ROOT, HubProcess, hub_process
 from tests.endtoend.test_real_processes import job
 from tests.ports import own_ports
@@ -60,20 +60,20 @@ async def federation(folder: Path) -> AsyncIterator[tuple[HubProcess, str]]:
     """A hub with three clusters, on which the parts of a federation run."""
     link, *nodes = own_ports(1 + len(SITES))
     address = f"127.0.0.1:{link}"
-    async with hub_process(folder) as hub:
+    async with hub_process(folder, folders=FOLDERS) as hub:
         for name in SITES:
             await submit(hub, cluster(name))
         await submit(hub, *(policy(name) for name in ("here", *SITES)))
         await submit(
             hub,
             part(
-                "link", "here", folder / "link", "flower-superlink", "--insecure",
+                "link", "here", hub.shared / "link", "flower-superlink", "--insecure",
                 "--host", "127.0.0.1", "--port", str(link),
                 "--disable-runtime-dependency-installation",
             ),
             *(
                 part(
-                    f"node-{name}", name, folder / name, "flower-supernode", "--insecure",
+                    f"node-{name}", name, hub.shared / name, "flower-supernode", "--insecure",
                     "--superlink", address, "--host", "127.0.0.1", "--port", str(port),
                     "--node-config", f"number={number}",
                 )
@@ -113,8 +113,9 @@ async def test_sites_train_together_and_none_shows_its_number(tmp_path: Path) ->
         for name in ("link", *(f"node-{site}" for site in SITES)):
             await hub.until(name, "Running")
         await until_open(address)
-        home = tmp_path / "user"
+        home = hub.shared / "user"
         home.mkdir()
+        home.chmod(0o777)
         (home / "config.toml").write_text(
             f'[superlink.ours]\naddress = "{address}"\ninsecure = true\n'
         )

@@ -6,12 +6,11 @@ they are.
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 from fairway.api.workload import Workload
-from tests.e2e.environment import python, submit
+from tests.agent.local.machines import shared
+from tests.e2e.environment import FOLDERS, python, submit
 from tests.endtoend.hubs import hub_process
 from tests.endtoend.test_real_processes import attempts, job
 
@@ -28,7 +27,8 @@ jax.distributed.initialize(
 )
 rank = jax.process_index()
 total = multihost_utils.process_allgather(jax.numpy.array([rank + 1.0])).sum()
-print(f"worker {rank} of {jax.process_count()}: {total}", os.getpid(), flush=True)
+run = f"{os.getpid()}@{time.time()}"
+print(f"worker {rank} of {jax.process_count()}: {total}", run, flush=True)
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.05)
 total = multihost_utils.process_allgather(jax.numpy.array([rank + 10.0])).sum()
@@ -51,9 +51,9 @@ torch.distributed.destroy_process_group()
 
 
 async def test_workers_of_jax_meet_and_compute_together(tmp_path: Path) -> None:
-    end = tmp_path / "end"
+    end = shared(tmp_path) / "end"
     end.touch()
-    async with hub_process(tmp_path) as hub:
+    async with hub_process(tmp_path, folders=FOLDERS) as hub:
         await submit(hub, job("three", [python(), "-c", JAX, str(end)], pods=3))
         await hub.until("three", "Succeeded")
         for rank in range(3):
@@ -63,7 +63,7 @@ async def test_workers_of_jax_meet_and_compute_together(tmp_path: Path) -> None:
 
 
 async def test_workers_of_torch_reduce_together(tmp_path: Path) -> None:
-    async with hub_process(tmp_path) as hub:
+    async with hub_process(tmp_path, folders=FOLDERS) as hub:
         await submit(hub, job("three", [python(), "-c", TORCH], pods=3))
         await hub.until("three", "Succeeded")
         for rank in range(3):
@@ -73,13 +73,13 @@ async def test_workers_of_torch_reduce_together(tmp_path: Path) -> None:
 async def test_a_gang_of_jax_that_loses_a_worker_meets_again_in_its_next_attempt(
     tmp_path: Path,
 ) -> None:
-    end = tmp_path / "end"
+    end = shared(tmp_path) / "end"
     retry = {"limit": 2, "backoffSeconds": 0}
-    async with hub_process(tmp_path) as hub:
+    async with hub_process(tmp_path, folders=FOLDERS) as hub:
         await submit(hub, job("pair", [python(), "-c", JAX, str(end)], pods=2, retry=retry))
         await hub.until("pair", "Running")
         first = [await hub.line_of("pair", f"pair-{rank}", "worker") for rank in (0, 1)]
-        os.kill(int(first[1].split()[-1]), signal.SIGKILL)
+        hub.kill_worker("pair", "pair-1", first[1].split()[-1])
 
         def is_second(one: Workload) -> bool:
             claim = one.status.claim

@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import yaml
 
 from fairway.api.workload import Workload
 from fairway.client import AsyncClient
+from tests.agent.local.machines import on_machine, shared
 from tests.ports import own_ports
 from tests.waiting import PATIENCE_SECONDS, followed
 
@@ -39,9 +40,12 @@ spec: {uncovered: Unlimited}
 class HubProcess:
     """One hub over all its lives: same folder, same port."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, folders: Sequence[Path] = ()) -> None:
+        """Pods use the folder `shared`, and `folders`."""
         self.data = folder / "hub"
-        self._options = options
+        self.shared = shared(folder)
+        used = [("--local-folder", str(each)) for each in (self.shared, *folders)]
+        self._options = (*options, *(word for option in used for word in option))
         self.said: list[str] = []
         self._process: asyncio.subprocess.Process | None = None
         self._port = own_ports(1)[0]
@@ -58,7 +62,8 @@ class HubProcess:
         """Begins a life, and does not wait for anything."""
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "fairway.cli.main", "up"),
-            *("--data", str(self.data), "--port", str(self._port), *self._options),
+            *("--data", str(self.data), "--port", str(self._port)),
+            *self._options,
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
             stdout=asyncio.subprocess.PIPE,
@@ -116,6 +121,12 @@ class HubProcess:
         self.said.append(line)
         return line
 
+    def kill_worker(self, workload: str, pod: str, run: str) -> None:
+        """Kills a process that says of itself `PID@TIME`, as the machine's administrator could."""
+        pods = self.data / "clusters" / "here" / "pods"
+        pid = on_machine(pods, f"default.{workload}", int(run.partition("@")[0]), pod)
+        os.kill(pid, signal.SIGKILL)
+
     @property
     def client(self) -> AsyncClient:
         """Calls to the hub of this life."""
@@ -154,9 +165,11 @@ class HubProcess:
 
 
 @asynccontextmanager
-async def hub_process(folder: Path, *, cpus: int = 16) -> AsyncIterator[HubProcess]:
+async def hub_process(
+    folder: Path, *, cpus: int = 16, folders: Sequence[Path] = ()
+) -> AsyncIterator[HubProcess]:
     """A hub with a local cluster; whatever a test leaves running is ended after it."""
-    hub = HubProcess(folder)
+    hub = HubProcess(folder, folders=folders)
     try:
         await hub.start()
         await hub.apply(HERE % cpus)

@@ -7,15 +7,16 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import signal
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fairway.api.workload import Workload
-from tests.agent.local import stamps
-from tests.endtoend.hubs import ROOT, hub_process, processes_of
+from tests.agent.local import rendezvous, stamps
+from tests.agent.local.machines import shared
+from tests.endtoend.hubs import hub_process, processes_of
 from tests.waiting import PATIENCE_SECONDS
 
 GAP_SECONDS_MAX = 20.0  # the machine that tests run on may be busy
@@ -25,10 +26,10 @@ SEED = int(os.environ.get("SEED", "20"))
 # is. It stamps from a thread of its own, so that a heartbeat does not wait for the other worker.
 PROGRAM = """
 import os, sys, threading, time
-sys.path.insert(0, os.environ["TESTS"])
-from tests.agent.local import rendezvous, stamps
+sys.path.insert(0, sys.argv[1])
+import rendezvous, stamps
 
-file, end = sys.argv[1:]
+file, end = sys.argv[2:]
 task = "worker-" + os.environ["RANK"]
 run = f"{os.getpid()}@{stamps.now()}"
 stamps.stamp(file, task, run, "start")
@@ -43,7 +44,7 @@ beating.start()
 
 gang = rendezvous.Gang()
 total = sum(gang.gather(gang.rank + 1.0))
-print(f"worker {gang.rank} of {gang.size}: {total}", os.getpid(), flush=True)
+print(f"worker {gang.rank} of {gang.size}: {total}", run, flush=True)
 while not os.path.exists(end):
     time.sleep(0.05)
 total = sum(gang.gather(gang.rank + 10.0))
@@ -62,7 +63,6 @@ def job(name: str, command: list[str], *, pods: int = 1, **spec: Any) -> dict[st
         {"name": "MASTER_PORT", "value": "29500"},
         {"name": "WORLD_SIZE", "value": str(pods)},
         {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": index}}},
-        {"name": "TESTS", "value": str(ROOT)},
     ]
     container = {
         "name": "main",
@@ -98,6 +98,13 @@ def job(name: str, command: list[str], *, pods: int = 1, **spec: Any) -> dict[st
     }
 
 
+def programs(folder: Path) -> Path:
+    """The folder that pods share with a test, with the programs that they run."""
+    for module in (rendezvous, stamps):
+        shutil.copy(module.__file__, shared(folder))
+    return shared(folder)
+
+
 def lines(file: Path) -> int:
     return len(file.read_bytes().splitlines()) if file.exists() else 0
 
@@ -116,10 +123,11 @@ def attempts(workload: Workload) -> list[tuple[int, str, int | None]]:
 
 
 async def test_a_gang_that_loses_a_worker_meets_anew_and_outlives_its_hub(tmp_path: Path) -> None:
-    file, end = tmp_path / "stamps", tmp_path / "end"
+    here = programs(tmp_path)
+    file, end = here / "stamps", here / "end"
     pair = job(
         "pair",
-        [sys.executable, "-S", "-c", PROGRAM, str(file), str(end)],
+        [sys.executable, "-S", "-c", PROGRAM, str(here), str(file), str(end)],
         pods=2,
         retry={"limit": 2, "backoffSeconds": 0},
     )
@@ -131,7 +139,7 @@ async def test_a_gang_that_loses_a_worker_meets_anew_and_outlives_its_hub(tmp_pa
             "worker 0 of 2: 3.0",
             "worker 1 of 2: 3.0",
         ]
-        os.kill(int(first[1].split()[-1]), signal.SIGKILL)
+        hub.kill_worker("pair", "pair-1", first[1].split()[-1])
 
         def is_second(one: Workload) -> bool:
             claim = one.status.claim
@@ -172,8 +180,9 @@ async def test_a_hub_killed_at_random_points_runs_everything_once_and_forgets_no
 ) -> None:
     """Set SEED for other points."""
     chance = random.Random(SEED)
-    file, names = tmp_path / "stamps", [f"job-{number}" for number in range(20)]
-    script, end = str(Path(stamps.__file__)), tmp_path / "end"
+    here = programs(tmp_path)
+    file, names = here / "stamps", [f"job-{number}" for number in range(20)]
+    script, end = str(here / "stamps.py"), here / "end"
     async with hub_process(tmp_path, cpus=5) as hub:
         await hub.client.create(job("fails", [sys.executable, "-S", "-c", FAILS, str(end)]))
         for name in names:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairway.app import Hub, HubOptions, open_hub
+from fairway.server.access.fairness import Share, Shares
 from fairway.server.wire.exchange import ByteStream, Request, Response
 from tests.fuzz import promises
 
@@ -23,6 +24,8 @@ T = TypeVar("T")
 JSON = "application/json"
 _QUIET_SECONDS = 0.01
 _READS = frozenset({"GET", "HEAD"})
+_FAST = Share(at_once=16, streams=16, per_second=1e9, burst=10**9, all_at_once=64)
+_EVER_SO_FAST = Shares(users=_FAST, strangers=_FAST)
 
 
 class Complaints(logging.Handler):
@@ -59,7 +62,8 @@ class Driver:
 
     def start(self) -> None:
         self._stack = AsyncExitStack()
-        context = open_hub(HubOptions(data=self.folder, port=0, has_controllers=False))
+        options = HubOptions(data=self.folder, port=0, has_controllers=False, shares=_EVER_SO_FAST)
+        context = open_hub(options)
         self.hub: Hub = self._run(self._stack.enter_async_context(context))
         self._background = set()
         self._run(asyncio.sleep(0))
@@ -120,6 +124,8 @@ class Driver:
         response = await self.hub.api.answer(request)
         if response.stream is not None:
             response.body = await _chunks(response.stream)
+        if response.seat is not None:
+            response.seat.leave()
         await self._rest()
         return response
 

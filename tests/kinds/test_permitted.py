@@ -67,7 +67,7 @@ def test_what_workloads_are_made_of_is_permitted(manifest: Json) -> None:
         ),
         pytest.param(
             job(containers=[PRIVILEGED]),
-            "containers[main]: privileged",
+            "containers[main].securityContext.privileged: a privileged container",
             {"host": ("Privileged",)},
             id="a privileged container",
         ),

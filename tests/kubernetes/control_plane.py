@@ -171,6 +171,7 @@ def _apiserver(programs: dict[str, Path], folder: Path, etcd: int, port: int) ->
         f"--service-account-key-file={folder / 'serving.key'}",
         f"--service-account-signing-key-file={folder / 'serving.key'}",
         "--authorization-mode=RBAC",
+        "--allow-privileged=true",  # as in most clusters
         "--kubelet-preferred-address-types=InternalIP",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--v=0",

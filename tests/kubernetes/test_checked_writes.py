@@ -98,7 +98,12 @@ def workload(number: int, queue: str) -> str:
 def pointing(api: KubeApi) -> Webhooks:
     """Points a server at a hub that is not there."""
     client = {"url": "https://127.0.0.1:1"}
-    address = Address(client=client, own_name="admin", admission_path=lambda: "/admit/word")
+    address = Address(
+        client=client,
+        own_name="admin",
+        admission_path=lambda: "/admit/word",
+        conversion_path=lambda: "/convert/word",
+    )
     return Webhooks(store=KubernetesStore(api), clock=SystemClock(), address=address)
 
 

@@ -58,6 +58,8 @@ async def traded(browsing: Browsing, token: str, **more: str) -> str:
         pytest.param("GET", f"{OURS}/works", None, id="list works, which carry secrets"),
         pytest.param("GET", f"{OURS}/namespaces/a/works/b", None, id="read a work"),
         pytest.param("GET", f"{OURS}/watch/works", None, id="watch works"),
+        pytest.param("POST", "/upkeep/backup", None, id="a backup, which has everything"),
+        pytest.param("POST", "/upkeep/rotate-key", None, id="another key"),
         pytest.param("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {}, id="try tokens"),
         pytest.param("POST", "/healthz", {}, id="post to a plain path"),
     ],

@@ -11,6 +11,8 @@ from fairway.store.embedded.store import EmbeddedStore
 
 PATH = "/api/v1/namespaces/default/configmaps"
 
+FULL = "it is full; what was written before can be read, and nothing can be written"
+
 
 def limit(store: EmbeddedStore, pages: int) -> None:
     """Lets the hub's data grow no further, as a full disk would."""
@@ -40,7 +42,11 @@ async def test_a_full_disk_is_told_to_who_writes_and_who_asks_and_ends_by_itself
         ready = await call("GET", "/readyz")
         assert (ready.status, ready.body.decode().splitlines()) == (
             503,
-            ["[+]store ok", "[-]disk failed: it is full", "readyz check failed"],
+            [
+                "[+]store ok",
+                f"[-]disk failed: {FULL}",
+                "readyz check failed",
+            ],
         )
         assert (await call("GET", "/livez")).status == 200
         assert len((await call("GET", PATH)).json["items"]) >= taken

@@ -14,8 +14,10 @@ import pytest
 from hub_calls import Caller, config_map, until
 
 from fairway.app import Hub
+from fairway.server.wire.bodies import BODY_BYTES_MAX
+from fairway.server.wire.connections import ConnectionLimits
 from fairway.server.wire.exchange import Request, Response
-from fairway.server.wire.http import BODY_BYTES_MAX, HttpServer
+from fairway.server.wire.http import HttpServer
 from tests.waiting import PATIENCE_SECONDS
 
 
@@ -163,7 +165,7 @@ async def test_a_client_that_takes_nothing_is_given_up() -> None:
     async def answer(request: Request) -> Response:
         return Response(stream=stream)
 
-    server = HttpServer(answer, stalled_seconds=0.2)
+    server = HttpServer(answer, limits=ConnectionLimits(stalled_seconds=0.2))
     port = await server.start()
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.transport.pause_reading()

@@ -249,7 +249,7 @@ def test_a_kind_without_a_message_is_refused_as_a_media_type() -> None:
         protobuf.decode(body("example.com/v1", "Boat", b""))
 
 
-def test_deletion_reads_its_options_from_protobuf_in_any_group() -> None:
+async def test_deletion_reads_its_options_from_protobuf_in_any_group() -> None:
     message = number(1, 7) + chunk(4, b"Orphan") + chunk(2, chunk(1, b"u1"))
     request = Request(
         method="DELETE",
@@ -257,7 +257,7 @@ def test_deletion_reads_its_options_from_protobuf_in_any_group() -> None:
         headers=[("Content-Type", "application/vnd.kubernetes.protobuf")],
         body=body("batch/v1", "DeleteOptions", message),
     )
-    how, is_trial = options.deletion(request)
+    how, is_trial = await options.deletion(request)
     assert (how.grace_seconds, how.propagation, how.uid) == (7, "Orphan", "u1")
     assert not is_trial
 

@@ -59,5 +59,5 @@ async def test_nobody_is_asked_about_what_cannot_be_a_token(token: str) -> None:
 async def test_few_questions_are_asked_at_a_time() -> None:
     server = Server()
     vouching = Vouching(server.vouch, VirtualClock())
-    await asyncio.gather(*(vouching.identity(f"a.b.{at}") for at in range(100)))
+    await asyncio.gather(*(vouching.identity(f"a.b.{at}", f"10.0.0.{at}") for at in range(100)))
     assert (len(server.asked), server.most_at_a_time) == (100, 8)

@@ -32,7 +32,6 @@ class Bug:
     target: Any
     name: str
     make: Callable[[Any], Any]  # from the code as it is
-    restores: bool = False  # whether it shows only where hubs are set back to backups
     also: tuple[tuple[Any, str, Callable[[Any], Any]], ...] = ()  # the same, of other code
 
 
@@ -51,8 +50,8 @@ def _writes_blindly(_: Any) -> Any:
 
 
 def _ignores_terms(own: Any) -> Any:
-    def verdict(work: Any, kept: Any, term: int) -> Any:
-        return own(work, kept, 0)
+    def verdict(work: Any, kept: Any, term: int, **more: Any) -> Any:
+        return own(work, kept, 0, **more)
 
     return verdict
 
@@ -114,7 +113,6 @@ BUGS = (
         target=Works,
         name="_is_overtaken",
         make=_says(False),
-        restores=True,
         # It goes by what it has in its store, waits for nobody, and takes nothing over.
         also=((Arrivals, "waits_until", _says(None)), (takeovers, "claim_of", _says(None))),
     ),
@@ -134,8 +132,8 @@ def found_by(bug: Bug, seeds: range) -> tuple[int, str] | None:
     """The first seed that finds a bug, and what it says; without the bug nothing is wrong in it."""
     for seed in seeds:
         with planted(bug):
-            result = simulate(seed, restores=bug.restores)
-        if result.violations and not simulate(seed, restores=bug.restores).violations:
+            result = simulate(seed)
+        if result.violations and not simulate(seed).violations:
             return seed, result.violations[0]
     return None
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,18 +103,28 @@ async def fill_namespaces(store: EmbeddedStore) -> None:
         await store.create(NAMESPACES, body, write=WRITE)
 
 
+def stuff_rest(folder: Path) -> None:
+    """Leaves no room on a disk, as anybody else can who writes to it."""
+    with suppress(OSError), (folder / "stuff").open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+
+
 _ON_A_SMALL_DISK = """
 import asyncio, os, sys
 from pathlib import Path
-from tests.store.test_full_disks import CONFIG_MAPS, WRITE, config_map, fill, opened
+from tests.store.test_full_disks import (
+    CONFIG_MAPS, WRITE, config_map, fill, opened, stuff_rest
+)
 from fairway.store.keys import NAMESPACES
 
 async def main(folder):
     store, _ = await opened(folder / "hub.db")
     await store.create(NAMESPACES, {"metadata": {"name": "default"}}, write=WRITE)
-    (folder / "ballast").write_bytes(bytes(1 << 20))
+    (folder / "ballast").write_bytes(bytes(2 << 20))
     kept = await fill(store)
     assert kept and str(folder) in store.writer.full_disk
+    assert not store.writer.has_room
     (folder / "ballast").unlink()
     await store.create(CONFIG_MAPS, config_map("after"), namespace="default", write=WRITE)
     assert not store.writer.full_disk
@@ -121,6 +132,9 @@ async def main(folder):
     store, _ = await opened(folder / "hub.db")
     names = {one.object()["metadata"]["name"] for one in (await store.list(CONFIG_MAPS)).items}
     assert names == {*kept, "after"}, names
+    assert store.writer.has_room
+    stuff_rest(folder)
+    assert not store.writer.has_room and not store.writer.full_disk  # before any write fails
 
 asyncio.run(main(Path(sys.argv[1])))
 """

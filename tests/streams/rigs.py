@@ -16,6 +16,7 @@ from typing import Any
 from fairway.agent.agent import Agent
 from fairway.agent.call_home import Caller
 from fairway.agent.drivers.local.driver import LocalDriver
+from fairway.agent.drivers.local.plans import Limits
 from fairway.agent.fleet import Agents
 from fairway.agent.join import hub_side, rights
 from fairway.agent.memory import Memory
@@ -33,6 +34,7 @@ from fairway.kubeapi import KubeApi
 from fairway.loops import end
 from fairway.store.kubernetes.store import KubernetesStore
 from tests.agent.local.machines import cluster as machine
+from tests.agent.local.machines import isolation, shared
 
 CLOCK = SystemClock()
 PATIENCE_SECONDS = 60.0
@@ -152,7 +154,14 @@ class Rig:
             return Agent(
                 cluster,
                 store=store,
-                driver=LocalDriver(place, kinds.of, CLOCK, folder=folder / "pods"),
+                driver=LocalDriver(
+                    place,
+                    kinds.of,
+                    CLOCK,
+                    folder=folder / "pods",
+                    isolation=isolation(),
+                    limits=Limits(host_roots=(shared(self.folder),)),
+                ),
                 memory=Memory(folder / "works"),
                 find_kind=kinds.of,
                 clock=CLOCK,

@@ -33,12 +33,17 @@ class Heard:
 
 
 async def told(
-    client: AsyncClient, what: str, name: str, *said: bytes, **query: str | tuple[str, ...]
+    client: AsyncClient,
+    what: str,
+    name: str,
+    *said: bytes,
+    namespace: str = "team",
+    **query: str | tuple[str, ...],
 ) -> Heard:
     """Says some messages, and hears the answer to its end."""
     heard = Heard()
     opened = client.converse(
-        name, what, namespace="team", query=query, protocols=("v5.channel.k8s.io",)
+        name, what, namespace=namespace, query=query, protocols=("v5.channel.k8s.io",)
     )
     async with asyncio.timeout(30), opened as socket:
         for item in said:
@@ -52,10 +57,12 @@ async def told(
     return heard
 
 
-async def run(client: AsyncClient, name: str, *command: str, given: bytes = b"") -> Heard:
+async def run(
+    client: AsyncClient, name: str, *command: str, given: bytes = b"", namespace: str = "team"
+) -> Heard:
     """Runs a command in a pod of a workload, with an input if there is any."""
     query: dict[str, str | tuple[str, ...]] = {"command": command}
     said = [bytes((Channel.INPUT,)) + given, bytes((END_OF, Channel.INPUT))] if given else []
     if given:
         query["stdin"] = "true"
-    return await told(client, "exec", name, *said, **query)
+    return await told(client, "exec", name, *said, namespace=namespace, **query)

@@ -16,6 +16,7 @@ from fairway.kubeapi import KubeApi, path_of
 from fairway.server.questions import streams
 from fairway.store.keys import CLUSTERS
 from fairway.streams.requests import PROTOCOL
+from tests.agent.local.machines import running, shared
 from tests.streams.rigs import CLOCK, Rig, elsewhere, fairway, here, rig
 from tests.streams.talking import run, told
 from tests.waiting import seen
@@ -40,11 +41,12 @@ async def test_output_comes_back_as_it_is_asked_for(edge: Rig) -> None:
 
 
 async def test_output_is_followed_to_its_end(edge: Rig) -> None:
-    script = f"echo begun; while [ ! -e {edge.folder}/go ]; do sleep 0.05; done; echo done"
+    go = shared(edge.folder) / "go"
+    script = f"echo begun; while [ ! -e {go} ]; do sleep 0.05; done; echo done"
     await edge.start("train", script)
     parts = edge.client.log("train", namespace="team", query={"follow": "true"})
     assert await anext(parts) == b"begun\n"
-    (edge.folder / "go").touch()
+    go.touch()
     assert [part async for part in parts] == [b"done\n"]
 
 
@@ -109,15 +111,11 @@ async def test_a_command_has_a_terminal_of_the_size_that_is_told(edge: Rig) -> N
 
 async def test_a_command_ends_with_whoever_asked_for_it(edge: Rig) -> None:
     await edge.start("train", "sleep 60")
-    query: dict[str, str | tuple[str, ...]] = {
-        "command": ("sh", "-c", f"echo $$ >{edge.folder}/pid; exec sleep 50")
-    }
+    mark = f"# {edge.folder}"
+    query: dict[str, str | tuple[str, ...]] = {"command": ("sh", "-c", f"sleep 50; true {mark}")}
     async with edge.client.converse("train", "exec", namespace="team", query=query):
-        await edge.until((edge.folder / "pid").exists)
-        await edge.until(lambda: bool((edge.folder / "pid").read_text()))
-        number = int((edge.folder / "pid").read_text())
-        assert Path(f"/proc/{number}").exists()
-    await edge.until(lambda: not Path(f"/proc/{number}").exists())
+        await edge.until(lambda: bool(running(mark)))
+    await edge.until(lambda: not running(mark))
 
 
 async def test_rights_are_those_of_whoever_asks(edge: Rig) -> None:

@@ -187,7 +187,8 @@ class Driver(Protocol):
     async def apply(self, work: Work) -> None:
         """Makes the cluster match a work that is to run, to reserve its place or to be held.
 
-        Pods of an earlier attempt are ended first; a changed count adds or ends pods.
+        Pods of an earlier attempt are ended first; a changed count adds or ends pods. If one of its
+        manifests cannot be made, none is, and what runs of this attempt goes on.
         """
         ...
 

@@ -25,7 +25,6 @@ from fairway.controllers.clusters.health import Observation
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS, Heartbeats
 from fairway.controllers.context import Context
 from fairway.controllers.statuses import with_status
-from fairway.controllers.work_roster import Roster
 from fairway.store.interface import Write
 from fairway.store.keys import CLUSTERS, FLEETS, LEASES
 from fairway.view.prices import node_price
@@ -48,7 +47,7 @@ class Clusters:
         self._clock = context.clock
         self._shared = context.shared
         self._terms = context.terms
-        self._roster = context.cache.index(Roster)
+        self._roster = context.roster
         self._beats = Heartbeats(context.cache.mirror(LEASES), context.clock)
         self._counted_at: dict[str, float] = {}
 
@@ -90,7 +89,8 @@ class Clusters:
             cluster.status.phase
         ):
             observation = self._observe(cluster)
-        status = health.next_status(cluster, observation, fleet.health, now)
+        is_sure = self._clock.is_sure()
+        status = health.next_status(cluster, observation, fleet.health, now, is_sure=is_sure)
         if is_due:
             self._counted_at[name] = now
         if status is not None:

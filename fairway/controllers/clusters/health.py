@@ -105,11 +105,12 @@ def changes_at(observation: Observation, health: Health) -> float | None:
 
 
 def next_status(
-    cluster: Cluster, observation: Observation, health: Health, now: float
+    cluster: Cluster, observation: Observation, health: Health, now: float, *, is_sure: bool = True
 ) -> ClusterStatus | None:
     """The new status of a cluster; None if nothing changed.
 
-    Its agent writes the resources of its nodes, which it counts as they come and go.
+    Its agent writes the resources of its nodes, which it counts as they come and go. `is_sure` says
+    whether the clock that gave `now` is.
     """
     before = cluster.status
     phase = phase_of(cluster, observation, health)
@@ -118,7 +119,7 @@ def next_status(
         phase=phase,
         observed_generation=cluster.metadata.generation,
         workloads=observation.workloads,
-        taints=noted(cluster, datetime.fromtimestamp(int(now), UTC)),
+        taints=noted(cluster, datetime.fromtimestamp(int(now), UTC), is_sure=is_sure),
         avoided_nodes=aside(before.avoided_nodes, observation.aside, now),
         conditions=_conditions(cluster, observation, phase, now),
         agent=replace(before.agent, last_seen_at=_last_seen(before, observation, phase)),

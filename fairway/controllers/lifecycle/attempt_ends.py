@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from fairway.api.claim import Claim, PastAttempt, Placement
+from fairway.api.doc import SECONDS_MAX
 from fairway.api.reasons import Code
 from fairway.api.workload import Requeue, WorkloadStatus
 from fairway.controllers.lifecycle import leaving_replicas
@@ -277,7 +278,7 @@ def ran_seconds(claim: Claim, now: float) -> int:
 
 def _lost_seconds(case: LifecycleCase, claim: Claim, *, is_asked: bool) -> int:
     """Work since the last checkpoint; 0 if it saves on a signal and a decision stopped it."""
-    ran = _run_since(case, claim)
+    ran = min(_run_since(case, claim), SECONDS_MAX)  # a clock may be years ahead
     checkpoint = case.workload.spec.checkpoint
     if checkpoint is None:
         return ran

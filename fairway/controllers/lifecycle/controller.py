@@ -26,7 +26,6 @@ from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.lifecycle.policy_conditions import news
 from fairway.controllers.native_ends import remember_end
 from fairway.controllers.scheduling.commit import head_of, write_status
-from fairway.controllers.work_roster import Roster
 from fairway.governance.cluster_selectors import facts_of
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Patch, Stored, Write
@@ -63,7 +62,7 @@ class Lifecycle:
         self._notes = context.notes
         self._shared = context.shared
         self._kinds = context.kinds
-        self._roster = context.cache.index(Roster)
+        self._roster = context.roster
         self._beats = Heartbeats(context.cache.mirror(LEASES), context.clock)
         self._loop: Loop[Name] = Loop(
             "lifecycle", self._reconcile, clock=context.clock, forgets=True

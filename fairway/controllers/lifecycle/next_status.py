@@ -142,6 +142,10 @@ def _over(case: LifecycleCase) -> Change:
 
 def _stopping(case: LifecycleCase) -> Change:
     status = copies.with_memory(case, case.workload.status)
+    later = brought_back(case) if status.finished_at is None else None
+    if later is not None:
+        # A restored hub: the workload had gone on since, and what it left then still leaves.
+        return Change(status=taken_over(status, later))
     left = _still_there(case, status)
     if len(left) != len(status.releasing) or not left:
         status = replace(status, releasing=left, pods=counts.count_pods(case, status))

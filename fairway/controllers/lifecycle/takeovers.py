@@ -13,7 +13,7 @@ from fairway.api.workload import WorkloadStatus
 from fairway.controllers.adoption import claim_of, is_adopted
 from fairway.controllers.lifecycle.case import LifecycleCase, attempt_of
 from fairway.controllers.lifecycle.tasks import each_task_once
-from fairway.controllers.scheduling.claims import last_attempt
+from fairway.view.workloads import last_attempt
 
 
 def brought_back(case: LifecycleCase) -> Claim | None:
@@ -56,6 +56,8 @@ def taken_over(status: WorkloadStatus, claim: Claim) -> WorkloadStatus:
     return replace(
         status,
         phase="Claimed",
+        reason="",
+        message="",
         claim=claim,
         replicas=sum(placement.replicas or 0 for placement in claim.placements),
         releasing=tuple(each for each in status.releasing if each.cluster not in there),

@@ -30,7 +30,6 @@ from fairway.controllers.rollouts.inputs import case_of
 from fairway.controllers.rollouts.register import Register, workload_of
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.statuses import with_status
-from fairway.controllers.work_roster import Roster
 from fairway.kinds.decision import REVISION
 from fairway.kinds.updates import mark_of
 from fairway.loops import Loop
@@ -63,7 +62,7 @@ class Rollouts:
         self._notes = context.notes
         self._measuring = measuring
         self._register = context.cache.index(Register)
-        self._roster = context.cache.index(Roster)
+        self._roster = context.roster
         self._loop: Loop[Name] = Loop(
             "rollouts", self._reconcile, clock=context.clock, forgets=True
         )

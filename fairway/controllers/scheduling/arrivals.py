@@ -4,8 +4,9 @@ A hub that was restored from a backup does not know what was decided since the b
 do: they report what runs or has ended, and bring those works back. So after a start the hub plans
 nothing, and sends no earlier decisions, until every cluster that was not known to be lost has
 reported, every work that it reports is on the hub, and the workloads have taken over what came
-back. A cluster that is silent for long enough to count as unready is not waited for any longer, and
-one that reports but brings nothing back only until it would count as lost.
+back. A cluster that is silent for long enough to count as unready is not waited for any longer. One
+whose agent is alive but does not report, or brings nothing back, is waited for only until it would
+count as lost.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from fairway.api.report_changes import continues
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.adoption import is_adopted, is_own
+from fairway.controllers.adoption import is_later
 from fairway.controllers.cache import Cache
-from fairway.controllers.scheduling.claims import last_attempt
+from fairway.controllers.work_roster import Roster
 from fairway.controllers.work_states import States
 from fairway.store.interface import Stored
 from fairway.store.keys import REPORTS, WORKS
@@ -32,6 +33,7 @@ from fairway.store.mirrors import Name
 
 # Pending and Unready clusters may have reported since the backup was made.
 _AWAITED = ("", "Pending", "Ready", "Held", "Unready")
+_ALIVE = ("Ready", "Held")
 _LEAVING = ("Stopping", "Gone")  # works that agents do not bring back
 _LOOK_SECONDS = 0.2
 _ADOPTED = f'"{ADOPTED}"'.encode()
@@ -69,8 +71,9 @@ _decode_work = msgspec.json.Decoder(_Work).decode
 class Arrivals:
     """Waits for clusters after a start."""
 
-    def __init__(self, cache: Cache, states: States, clock: Clock) -> None:
+    def __init__(self, cache: Cache, roster: Roster, states: States, clock: Clock) -> None:
         self._cache = cache
+        self._roster = roster
         self._states = states
         self._clock = clock
         self._started_at = clock.now()
@@ -120,7 +123,12 @@ class Arrivals:
             if not is_awaited or not spec.accepted:
                 continue
             if name not in self._heard:
-                yield began_at + health.unready_seconds
+                is_alive = cluster.status.phase in _ALIVE
+                yield (
+                    led_since + health.lost_seconds
+                    if is_alive
+                    else began_at + health.unready_seconds
+                )
             if name not in self._complete and self._has_missing(name):
                 yield led_since + health.lost_seconds
 
@@ -148,8 +156,9 @@ class Arrivals:
             return True
         if _ADOPTED not in stored.raw and state.phase != "Succeeded":
             return False
-        work = self._cache.get(Work, state.work, namespace)
-        assert work is not None, "it is in the mirror"
+        work = self._roster.work(cluster, state.work)
+        if work is None:
+            return False  # the hub did not decide it
         reference = work.spec.workload
         workload = self._cache.get(Workload, reference.name, reference.namespace)
         if workload is None:
@@ -191,9 +200,4 @@ class Arrivals:
 
 def _will_take_over(workload: Workload, work: Work) -> bool:
     """Whether a workload has yet to get the claim of a work that an agent brought back."""
-    status = workload.status
-    if not is_adopted(work) or not is_own(work, workload):
-        return False
-    if status.phase in OVER:
-        return False
-    return work.spec.attempt > last_attempt(status)
+    return workload.status.phase not in OVER and is_later(work, workload)

@@ -22,12 +22,13 @@ from fairway.api.claim import (
     WaitsFor,
     WorkloadMention,
 )
+from fairway.api.doc import SECONDS_MAX
 from fairway.api.fleet import FleetSpec
 from fairway.api.names import namespace_and_name
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.scheduling.never_starts import with_never
 from fairway.core import model, plan
-from fairway.view.workloads import key_of
+from fairway.view.workloads import key_of, last_attempt
 
 _HISTORY_MOST = 10
 _SUMMARY_MOST = 1024
@@ -163,7 +164,7 @@ def preempt(workload: Workload, step: plan.Preempt, batch: Batch, *, by_uid: str
             queue=batch.queues.get(step.for_, ""),
             priority=batch.priorities.get(step.for_),
         ),
-        lost_seconds=int(step.lost_seconds),
+        lost_seconds=min(int(step.lost_seconds), SECONDS_MAX),
     )
     return replace(
         status,
@@ -244,15 +245,6 @@ def reserve(workload: Workload, other: plan.Reservation | None, batch: Batch) ->
         starts_at=starts_at,
     )
     return replace(workload.status, reservation=reservation)
-
-
-def last_attempt(status: WorkloadStatus) -> int:
-    """The highest attempt so far."""
-    known = [attempt.attempt for attempt in status.history]
-    known.extend(placement.attempt for placement in status.releasing)
-    if status.claim is not None:
-        known.append(status.claim.attempt)
-    return max(known, default=0)
 
 
 def placement_of(placed: model.Placed, attempt: int) -> Placement:

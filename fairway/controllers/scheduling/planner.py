@@ -69,8 +69,8 @@ class InlinePlanner:
 class ProcessPlanner:
     """The state machine in a child process, called by messages over its standard streams.
 
-    Calls are answered in order, one at a time. The child exits when its input ends, so it never
-    outlives the hub.
+    Calls are answered in order, one at a time. The child exits when its input ends, or when the hub
+    is killed.
     """
 
     def __init__(self) -> None:

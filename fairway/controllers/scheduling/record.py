@@ -5,7 +5,8 @@ record consists of segments. Each begins with an empty planner that is fed all o
 segment can be replayed alone, and the oldest can be dropped.
 
 An entry is a line of JSON. Plans are recorded with their answers, so a replay shows where it
-differs.
+differs. What Secrets in templates hold is left out: it decides nothing, and a record is for people
+to look at.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from fairway.controllers.scheduling.questions import Question, T
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_HELD = ("data", "stringData")
 
 
 class Sink(Protocol):
@@ -93,7 +95,7 @@ class RecordingPlanner:
             await self._feed(take())
 
     async def _feed(self, events: Sequence[Fed]) -> None:
-        changes = [[msgspec.Raw(event.raw), event.is_removed] for event in events]
+        changes = [[msgspec.Raw(without_secrets(event.raw)), event.is_removed] for event in events]
         self._sink.write(_encode({"call": "feed", "events": changes}))
         await self._planner.feed(events)
 
@@ -119,6 +121,22 @@ class RecordingPlanner:
 
     async def close(self) -> None:
         await self._planner.close()
+
+
+def without_secrets(raw: bytes) -> bytes:
+    """An object without what the Secrets in it hold."""
+    return _encode(_emptied(_decode(raw))) if b'"Secret"' in raw else raw
+
+
+def _emptied(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_emptied(part) for part in value]
+    if not isinstance(value, dict):
+        # A copy that kubectl has made of the whole object.
+        return "" if isinstance(value, str) and '"Secret"' in value else value
+    if value.get("kind") == "Secret":
+        value = {key: part for key, part in value.items() if key not in _HELD}
+    return {key: _emptied(part) for key, part in value.items()}
 
 
 def answer_of(planned: Planned) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from fairway.controllers.glance import glance
 from fairway.controllers.scheduling.commit import head_of, write_status
 from fairway.controllers.traffic import routes
 from fairway.controllers.traffic.weights import traffic_of
-from fairway.controllers.work_roster import Roster
 from fairway.kinds.plain import child, maps_at
 from fairway.loops import Alarm, Loop
 from fairway.serving.traffic import differs
@@ -50,7 +49,7 @@ class Traffic:
         self._states = context.states
         self._clock = context.clock
         self._notes = context.notes
-        self._roster = context.cache.index(Roster)
+        self._roster = context.roster
         self._loop: Loop[Name] = Loop("traffic", self._reconcile, clock=context.clock, forgets=True)
         self._services: dict[Name, None] = {}
         self._written: dict[Name, float] = {}

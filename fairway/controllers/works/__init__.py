@@ -7,6 +7,8 @@
     manifests       the objects of a work, with the decision applied
     refusals        why manifests are not sent to a cluster
     generated       objects for workloads that have only pod sets
+    strangers       works that the hub did not decide
+    sweeps          which tasks of a sweep a work has
     revisions       the revision that a cluster gets during a rollout
     verdicts        what agents said of the works that they were sent
     victims         whether preempted workloads are gone

@@ -16,15 +16,13 @@ from fairway.api.meta import JsonObject
 from fairway.api.names import OVER, work_name
 from fairway.api.work import Work
 from fairway.api.workload import Workload
-from fairway.controllers.adoption import is_adopted, is_own
+from fairway.controllers.adoption import is_adopted, is_later, is_own
 from fairway.controllers.context import Context
 from fairway.controllers.governance import policies_for
 from fairway.controllers.lifecycle import inputs
 from fairway.controllers.rollouts.register import Register, Stage, stages_of
-from fairway.controllers.scheduling.claims import last_attempt
 from fairway.controllers.shared_state import TemplateRefusal
 from fairway.controllers.terms import NotLeader
-from fairway.controllers.work_roster import Roster
 from fairway.controllers.works.derive import (
     Create,
     Delete,
@@ -36,18 +34,21 @@ from fairway.controllers.works.derive import (
 )
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.revisions import Stages, templates_in_use, with_template
+from fairway.controllers.works.strangers import BRING_BACK_SECONDS, NEVER, stays_until
 from fairway.controllers.works.verdicts import is_outdated, is_refused
 from fairway.controllers.works.victims import Incarnations, mention, settled_at
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Stored, Write
 from fairway.store.keys import CLUSTERS, FLEET_POLICIES, FLEETS, WORKLOADS, WORKS, resource_of
 from fairway.store.mirrors import Name
+from fairway.view.workloads import last_attempt
 
 _WRITE = Write(user="system:fairway", manager="fairway-works")
 # A workload without any of these gets no works.
 _TELLING = (b'"claim"', b'"releasing"', b'"deletionTimestamp"')
 _BREAKER_SECONDS = 60.0
 _AWAIT_SECONDS = 0.2
+_RISE_MOST = 1 << 24  # weeks of decisions
 
 
 class Works:
@@ -58,11 +59,12 @@ class Works:
         self._cache = context.cache
         self._states = context.states
         self._terms = context.terms
+        self._proofs = context.proofs
         self._kinds = context.kinds
         self._clock = context.clock
         self._notes = context.notes
         self._shared = context.shared
-        self._roster = context.cache.index(Roster)
+        self._roster = context.roster
         self._register = context.cache.index(Register)
         self._incarnations = context.cache.index(Incarnations)
         self._loop: Loop[Name] = Loop("works", self._reconcile, clock=context.clock, forgets=True)
@@ -71,6 +73,8 @@ class Works:
         self._held_back: dict[str, Name] = {}  # by work: workload that waits until it is forgotten
         self._fleet = context.cache.fleet().spec
         self._policies: dict[str, FleetPolicySpec] = {}  # all fleet policies, as last seen
+        self._risen: dict[str, int] = {}  # by cluster: how far its agent made us raise our term
+        self._awaited: dict[str, float] = {}  # by cluster: since when its agent is to bring back
         self._settled: dict[Name, Any] = {}  # what the works of a workload were derived from
         self._stopped: dict[str, tuple[int, int]] = {}  # by cluster: (second, stopped in it)
         context.cache.mirror(WORKLOADS).followers.append(self._workload_changed)
@@ -162,16 +166,36 @@ class Works:
     async def _reconcile(self, name: Name) -> float | None:
         if self._cache.fleet().spec.paused:
             return None  # the end of the pause is an event
+        if self._shared.awaits_clusters():
+            await self._make_way(self._roster.works(name))
+            return None
+        moments = [await self._clear_strangers(name), await self._send(name)]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    async def _clear_strangers(self, name: Name) -> float | None:
+        """Deletes works that the hub did not decide, once nothing runs of them."""
+        again = []
+        for cluster, work in self._roster.strangers(name).items():
+            state = self._states.get(cluster, work.metadata.name)
+            due = stays_until(work, state)
+            if due <= self._clock.now():
+                await self._carry_out(Delete(work=work))
+            elif due < NEVER:
+                again.append(due)
+        return min(again, default=None)
+
+    async def _send(self, name: Name) -> float | None:
+        """Writes the works of a workload; returns when to look again."""
         workload = self._cache.get(Workload, name[1], name[0])
         works = self._roster.works(name)
-        if self._shared.awaits_clusters():
-            await self._make_way(works)
-            return None
         if workload is None and not works:
             self._settled.pop(name, None)
             return None
-        if workload is not None and self._is_overtaken(name, workload, works):
-            return None  # the agent brings back the work and its claim, which is an event
+        if workload is not None and self._is_overtaken(workload, works):
+            return None  # its claim is about to be restored, which is an event
+        held_until = self._held_until(name, workload, works)
+        if held_until > self._clock.now():
+            return held_until
         inputs = self._inputs(name, workload, works)
         if inputs is not None and self._settled.get(name) == inputs:
             return None
@@ -222,9 +246,16 @@ class Works:
             yield settled_at(claim)
 
     async def _may_speak(self, works: dict[str, Work]) -> bool:
-        """Raises our term to that of all works, if needed; False if we do not lead."""
-        heard = max((max(work.spec.term, work.status.term) for work in works.values()), default=0)
-        if heard > self._terms.term:
+        """Raises our term to that of all works, if needed; False if we do not lead.
+
+        A restored hub is behind its agents, but not by so much that one of them could use up terms.
+        """
+        for cluster, work in works.items():
+            heard = max(work.spec.term, work.status.term)
+            risen = self._risen.get(cluster, 0) + heard - self._terms.term
+            if heard <= self._terms.term or risen > _RISE_MOST:
+                continue
+            self._risen[cluster] = risen
             try:
                 await self._terms.rise_above(heard)
             except NotLeader:
@@ -249,20 +280,34 @@ class Works:
             for cluster, work in works.items()
         )
 
-    def _is_overtaken(self, name: Name, workload: Workload, works: dict[str, Work]) -> bool:
-        """Whether a later attempt runs than this hub knows, because the hub was restored."""
-        if workload.status.claim is None:
-            return False
-        last, own = last_attempt(workload.status), work_name(*name)
-        if any(
-            is_adopted(work) and is_own(work, workload) and work.spec.attempt > last
-            for work in works.values()
-        ):
-            return True  # its claim is about to be restored
-        return any(
-            state.attempt > last and not inputs.seen_of(state).is_over
-            for cluster, state in self._states.of_work(own).items()
-            if cluster not in works and self._cache.get(Cluster, cluster) is not None
+    def _is_overtaken(self, workload: Workload, works: dict[str, Work]) -> bool:
+        """Whether a later attempt was brought back than this hub knows, which was restored."""
+        for cluster, work in works.items():
+            if is_adopted(work):
+                self._awaited.pop(cluster, None)  # its agent keeps its word
+        return workload.status.claim is not None and any(
+            is_later(work, workload) for work in works.values()
+        )
+
+    def _held_until(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> float:
+        """Until when nothing is sent, because an agent reports a later attempt; 0: no longer.
+
+        The agent is to bring back the work of that attempt. Each agent is waited for once.
+        """
+        if workload is None or workload.status.claim is None:
+            return 0.0
+        last, strangers = last_attempt(workload.status), self._roster.strangers(name)
+        return max(
+            (
+                self._awaited.setdefault(cluster, self._clock.now()) + BRING_BACK_SECONDS
+                for cluster, state in self._states.of_work(work_name(*name)).items()
+                if cluster not in works
+                and cluster not in strangers
+                and self._cache.get(Cluster, cluster) is not None
+                and state.attempt > last
+                and not inputs.seen_of(state).is_over
+            ),
+            default=0.0,
         )
 
     def _inputs(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Any:
@@ -297,7 +342,8 @@ class Works:
         )
 
     async def _known(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> Known:
-        clusters = set(works)
+        strangers = self._roster.strangers(name)
+        clusters = {*works, *strangers}
         if workload is not None:
             claim = workload.status.claim
             placed = (*(claim.placements if claim else ()), *workload.status.releasing)
@@ -308,7 +354,9 @@ class Works:
             workload=workload,
             now=self._clock.now(),
             term=self._terms.term,
+            proofs=self._proofs,
             works=works,
+            strangers=strangers,
             seen=inputs.states_of(self._states, name, clusters),
             clusters={name: cluster for name, cluster in result.items() if cluster is not None},
             kinds=self._kinds,
@@ -320,7 +368,9 @@ class Works:
             workload=workload,
             now=known.now,
             term=known.term,
+            proofs=known.proofs,
             works=works,
+            strangers=strangers,
             seen=known.seen,
             clusters=known.clusters,
             kinds=self._kinds,

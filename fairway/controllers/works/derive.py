@@ -2,7 +2,8 @@
 
 A workload has one work per cluster, for all attempts. A work is deleted only once nothing of it is
 left; any other work that is no longer wanted is tombstoned, so that its agent stops it. A work that
-an agent brought back is left alone until the workload has a claim again. Nothing is written for
+an agent brought back is left alone until the workload has a claim again. A work that the hub did
+not decide counts for nothing: it is replaced when its place is needed. Nothing is written for
 clusters that are only observed or shadowed.
 """
 
@@ -20,10 +21,10 @@ from fairway.api.cluster import Cluster
 from fairway.api.flavor import Flavor
 from fairway.api.governance import FleetPolicySpec
 from fairway.api.meta import JsonObject, ObjectMeta, WorkloadReference
-from fairway.api.names import ADOPTED, OVER, work_name, work_namespace
+from fairway.api.names import ADOPTED, OVER, PLACEMENT, PROOF, work_name, work_namespace
 from fairway.api.work import PoolNodes, Stop, Work, WorkSpec
 from fairway.api.workload import Workload
-from fairway.controllers.adoption import PLACEMENT, is_adopted, is_own, note_of
+from fairway.controllers.adoption import is_adopted, is_later, is_own, note_of
 from fairway.controllers.lifecycle.case import (
     ClusterFacts,
     Settings,
@@ -32,22 +33,23 @@ from fairway.controllers.lifecycle.case import (
     silence_allowed,
 )
 from fairway.controllers.lifecycle.leaving_replicas import placements_now
-from fairway.controllers.scheduling.claims import last_attempt
+from fairway.controllers.proofs import Proofs
 from fairway.controllers.works.manifests import Surroundings, manifests_of, work_pod_sets
 from fairway.controllers.works.refusals import new_violations, refused_there
 from fairway.controllers.works.revisions import Stages, as_staged, manifests_in_use, pace_of
-from fairway.controllers.works.verdicts import is_outdated, is_refused
+from fairway.controllers.works.sweeps import with_whole_runs
+from fairway.controllers.works.verdicts import is_not_there, is_outdated, is_refused
 from fairway.controllers.works.victims import victims_left
 from fairway.governance.works import work_policies
-from fairway.kinds import permitted, ranges
+from fairway.kinds import permitted
 from fairway.kinds.decision import REVISION
 from fairway.kinds.registry import KnownKinds, built_in
-from fairway.view.workloads import seconds_left
+from fairway.view.workloads import last_attempt, seconds_left
 
 AVOIDED_NODES = "fairway.dev/avoided-nodes"
 Desired = Literal["Run", "Reserve"]
 _AVOIDED_MOST = 64
-_OWN_ANNOTATIONS = (PLACEMENT, AVOIDED_NODES, REVISION)
+_OWN_ANNOTATIONS = (PLACEMENT, PROOF, AVOIDED_NODES, REVISION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,9 @@ class Known:
     workload: Workload | None  # None: it was removed
     now: float
     term: int
+    proofs: Proofs
     works: Mapping[str, Work] = field(default_factory=dict)  # by cluster
+    strangers: Mapping[str, Work] = field(default_factory=dict)  # that the hub did not decide
     seen: Mapping[str, WorkObservation] = field(default_factory=dict)  # by cluster
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
     flavors: Mapping[str, Flavor] = field(default_factory=dict)
@@ -203,39 +207,20 @@ def _run(
     if not is_sent and victims_left(claim, known.victims, known.now):
         return
     same = before if is_sent else None
-    placement = _with_whole_runs(workload, placement, same)
+    placement = with_whole_runs(workload, placement, same)
     work = _work(known, workload, claim, placement, same)
     if before is None:
-        yield Create(work=work)
+        yield _first(known, work)
     elif not _is_same(before, work):
         yield Update(work=replace(work, metadata=_keep(before, work)))
 
 
-def _with_whole_runs(workload: Workload, placement: Placement, same: Work | None) -> Placement:
-    """Keeps finished tasks whose run has unfinished ones: runs are never split differently."""
-    asked = workload.spec.tasks
-    if same is None or asked is None or not same.spec.tasks:
-        return placement
-    sent, wanted = ranges.parse(same.spec.tasks), ranges.parse(placement.tasks)
-    if not set(ranges.numbers(wanted)) - set(ranges.numbers(sent)):
-        return _with_tasks(placement, sent)
-    runs = {(number - asked.first) // asked.range_size for number in ranges.numbers(wanted)}
-    kept = [
-        number
-        for number in ranges.numbers(sent)
-        if (number - asked.first) // asked.range_size in runs
-    ]
-    return _with_tasks(placement, ranges.union([wanted, ranges.of(kept)]))
-
-
-def _with_tasks(placement: Placement, tasks: ranges.Ranges) -> Placement:
-    """A placement with other tasks, and pods in proportion."""
-    before = max(1, ranges.size(ranges.parse(placement.tasks)))
-    pod_sets = tuple(
-        replace(pod_set, count=pod_set.count * ranges.size(tasks) // before)
-        for pod_set in placement.pod_sets
-    )
-    return replace(placement, tasks=ranges.text(tasks), pod_sets=pod_sets)
+def _first(known: Known, work: Work) -> WorkWrite:
+    """The first write of a work; one that the hub did not decide may be in its place."""
+    stranger = known.strangers.get(work.spec.cluster)
+    if stranger is None:
+        return Create(work=work)
+    return Update(work=replace(work, metadata=_keep(stranger, work)))
 
 
 def _work(
@@ -286,7 +271,13 @@ def _work(
     metadata = ObjectMeta(
         name=name, namespace=work_namespace(placement.cluster), annotations=annotations
     )
-    return Work(metadata=metadata, spec=spec)
+    return _with_proof(known, Work(metadata=metadata, spec=spec))
+
+
+def _with_proof(known: Known, work: Work) -> Work:
+    """A work with the proof of what it says; only for what this hub has decided."""
+    annotations = {**work.metadata.annotations, PROOF: known.proofs.of(work)}
+    return replace(work, metadata=replace(work.metadata, annotations=annotations))
 
 
 def _reference(workload: Workload) -> WorkloadReference:
@@ -401,14 +392,14 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
     }
     for cluster, placement in leaving.items():
         if cluster not in known.works and _is_managed(known, cluster):
-            yield Create(work=_tombstone(known, workload, placement))
+            yield _first(known, _tombstone(known, workload, placement))
     for cluster in sorted(set(known.works) - running):
         work = known.works[cluster]
         is_its = is_own(work, workload)
         is_needed = is_its and cluster in leaving
         if not is_needed and _is_done_with(known, work, is_its=is_its):
             yield Delete(work=work)
-        elif not _is_managed(known, cluster) or _is_later(workload, work):
+        elif not _is_managed(known, cluster) or _is_left_to(workload, work):
             continue
         elif cluster in leaving:
             # Also for an attempt that was never sent: its agent must confirm that it is gone.
@@ -419,11 +410,9 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
             yield from _stopped(known, work)
 
 
-def _is_later(workload: Workload, work: Work) -> bool:
+def _is_left_to(workload: Workload, work: Work) -> bool:
     """Whether a workload that stops has yet to take over a later attempt that was brought back."""
-    is_later = work.spec.attempt > last_attempt(workload.status)
-    is_stopping = workload.status.phase == "Stopping"
-    return is_stopping and is_later and is_adopted(work) and is_own(work, workload)
+    return workload.status.phase == "Stopping" and is_later(work, workload)
 
 
 def _is_done_with(known: Known, work: Work, *, is_its: bool) -> bool:
@@ -437,7 +426,7 @@ def _is_done_with(known: Known, work: Work, *, is_its: bool) -> bool:
     if cluster not in known.clusters:
         return True
     seen = known.seen.get(cluster)
-    if seen is None and not is_its and is_refused(work) and not work.spec.tombstone:
+    if seen is None and not is_its and is_not_there(work) and not work.spec.tombstone:
         return True
     if seen is None or seen.attempt < work.spec.attempt:
         return False
@@ -467,7 +456,7 @@ def _stopped(known: Known, work: Work, attempt: int = 0) -> Iterator[WorkWrite]:
     attempt = max(attempt, work.spec.attempt)
     if not work.spec.tombstone or attempt > work.spec.attempt or is_refused(work):
         spec = replace(work.spec, desired="Stop", tombstone=True, attempt=attempt, term=known.term)
-        yield Update(work=replace(work, spec=spec))
+        yield Update(work=_with_proof(known, replace(work, spec=spec)))
 
 
 def _tombstone(known: Known, workload: Workload, placement: Placement) -> Work:
@@ -485,7 +474,7 @@ def _tombstone(known: Known, workload: Workload, placement: Placement) -> Work:
         name=work_name(workload.metadata.namespace, workload.metadata.name),
         namespace=work_namespace(placement.cluster),
     )
-    return Work(metadata=metadata, spec=spec)
+    return _with_proof(known, Work(metadata=metadata, spec=spec))
 
 
 def _forgotten(known: Known) -> Iterator[WorkWrite]:

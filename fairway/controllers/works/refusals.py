@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from fairway.api.cluster import Cluster
 from fairway.api.meta import JsonObject
@@ -14,6 +15,8 @@ from fairway.controllers.works.manifests import devices_at
 from fairway.governance.works import refusals
 from fairway.kinds import permitted
 from fairway.kinds.device_claims import NO_DEVICES, chosen_way, requests_of
+from fairway.kinds.native import clean_manifest
+from fairway.kinds.plain import name_of, text
 from fairway.kinds.registry import KnownKinds
 
 
@@ -34,18 +37,55 @@ def refused_there(
     faults = generated.faults(workload, clusters)
     if faults:
         refusing.update(item.metadata.name for item in clusters if item.spec.simulated is None)
+    objects = [clean_manifest(body) for body in (*manifests, *beside)]  # as they are sent
     for cluster in clusters:
-        if cluster.spec.kubernetes is None:
-            continue
-        permits, name = cluster.spec.kubernetes.permits, cluster.metadata.name
-        for position, several in permitted.faults_in(
-            [*manifests, *beside], permits, kinds.of
-        ).items():
-            if position < len(manifests):
-                refusing.add(name)
-                where = f"spec.template.manifests[{position}]"
-                faults += [f"{where}.{fault} (in {name})" for fault in several]
+        sent = _sent(workload, works.get(cluster.metadata.name))
+        refused = _not_permitted(cluster, objects, sent, kinds)
+        if refused:
+            refusing.add(cluster.metadata.name)
+        for position, fault in refused:
+            where = f"spec.template.manifests[{position}]"
+            if position >= len(manifests):
+                where = _title(objects[position])
+            faults.append(f"{where}.{fault} (in {cluster.metadata.name})")
     return faults + _changed_devices(workload, beside, works, kinds), frozenset(refusing)
+
+
+def _sent(workload: Workload, work: Work | None) -> list[JsonObject]:
+    """The objects of the current attempt that a cluster has already."""
+    claim = workload.status.claim
+    placements = claim.placements if claim is not None else ()
+    if work is None or work.spec.tombstone:
+        return []
+    is_current = any(
+        (item.cluster, item.attempt) == (work.spec.cluster, work.spec.attempt)
+        for item in placements
+    )
+    return [manifest.object for manifest in work.spec.manifests] if is_current else []
+
+
+def _not_permitted(
+    cluster: Cluster,
+    objects: Sequence[JsonObject],
+    sent: Sequence[JsonObject],
+    kinds: KnownKinds,
+) -> list[tuple[int, str]]:
+    """Positions of objects that a cluster does not permit, and why; what it runs already stays."""
+    if cluster.spec.kubernetes is None:
+        return []
+    permits = cluster.spec.kubernetes.permits
+    refused = permitted.faults_in(objects, permits, kinds.of)
+    known = set(chain(*permitted.faults_in(sent, permits, kinds.of).values())) if refused else ()
+    return [
+        (position, fault)
+        for position, several in refused.items()
+        for fault in several
+        if fault not in known
+    ]
+
+
+def _title(body: JsonObject) -> str:
+    return f"{text(body, 'kind')} {name_of(body)}"
 
 
 def _changed_devices(

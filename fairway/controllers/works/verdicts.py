@@ -16,6 +16,15 @@ def is_refused(work: Work) -> bool:
     return _refusal(work) == "TermTooLow"
 
 
+def is_not_there(work: Work) -> bool:
+    """Whether its agent refused the current work and has nothing of it: it may have forgotten it.
+
+    A work that an agent brought back is refused where nothing of it is left; one of an earlier term
+    may be refused by an agent that has forgotten it.
+    """
+    return _refusal(work) in ("NotHere", "TermTooLow")
+
+
 def is_outdated(work: Work) -> bool:
     """Whether its agent refused the current work because it has a later attempt.
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from fairway.api.meta import Rung, Taint, Toleration
+from fairway.api.meta import Rung, Taint, Toleration, in_utc
 from fairway.core.clusters.spread import domain
 from fairway.core.model import Clusters, Placed, Policy, Queue, Workload
 from fairway.core.nodes import Cluster
@@ -281,7 +280,7 @@ def borne_until(taint: Taint, tolerations: Iterable[Toleration]) -> float:
         seconds = toleration.toleration_seconds
         if seconds is None or taint.effect != "NoExecute" or taint.time_added is None:
             return EVER
-        until = max(until, _seconds(taint.time_added) + seconds)
+        until = max(until, in_utc(taint.time_added).timestamp() + seconds)
     return until
 
 
@@ -291,12 +290,6 @@ def evicted_at(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> fl
         (borne_until(taint, tolerations) for taint in taints if taint.effect == "NoExecute"),
         default=EVER,
     )
-
-
-def _seconds(moment: datetime) -> float:
-    # A time without a zone is UTC: the zone of the machine must not matter.
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return aware.timestamp()
 
 
 def _lasting(

@@ -8,8 +8,9 @@ two-variable macros from the runtime, and Kubernetes' own libraries from the `li
 
 Cost is bounded: an expression has at most 32 KiB and nests at most 32 deep, and the runtime stops
 an evaluation after 10,000 macro iterations, all loops together. The last two limits are fixed in
-the runtime. (Kubernetes counts cost units instead, so a rule with nested loops over hundreds of
-items can pass there and be stopped here.)
+the runtime. Time and memory are bounded before the runtime starts (`cost`): an evaluation that may
+cost more than its budget is not begun. (Kubernetes counts what is spent instead, so a rule with
+nested loops over hundreds of items can pass there and be stopped here.)
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 from cel_expr_python import cel
 
 from fairway.schema.cel import (
@@ -29,9 +32,18 @@ from fairway.schema.cel import (
     library_times,
     library_versions,
 )
+from fairway.schema.cel.cost import EVALUATION_UNITS, cost_of
 from fairway.schema.cel.declared import TYPES, Kind, extension
+from fairway.schema.cel.sizes import Sample, Scale, Whole
+from fairway.schema.cel.syntax import Syntax, read_syntax
 
 EXPRESSION_LENGTH_MOST = 32 * 1024
+_COMPILED_BYTES_MAX = 256 * 1024
+_SHORT = 1024  # characters; of longer expressions fewer are cached
+_LENGTH_LEAST = 256
+_LENGTH_UNKNOWN = 1 << 40
+_EVALUATIONS_MANY = 20  # of a budget; a smaller part of it may be a rough estimate
+_encode = msgspec.json.Encoder().encode
 
 _RUNTIME_EXTENSIONS = (
     "optional", "strings", "math", "bindings", "sets", "lists", "two-var-comprehensions",
@@ -45,6 +57,7 @@ _TOKEN = re.compile(
     r"""(?P<string>[rR]?(?:'''(?s:.*?)'''|\"\"\"(?s:.*?)\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"))"""
     r"""|(?P<comment>//[^\n]*)|(?P<call>\.validate\(|\bformat\.named\()|(?P<open>\()|(?P<close>\))"""
 )
+COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"
 # Error wordings of the runtime, and those of Kubernetes.
 _ERRORS = (
     (re.compile(r'Key not found in map : "?(.*?)"?$', re.DOTALL), r"no such key: \1"),
@@ -58,7 +71,7 @@ _ERRORS = (
     (re.compile(r"modulus by zero"), "modulus by zero"),
     (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
     (re.compile(r"Index out of bounds.*"), "index out of bounds"),
-    (re.compile(r"Iteration budget exceeded"), "operation cancelled: actual cost limit exceeded"),
+    (re.compile(r"Iteration budget exceeded"), COST_EXCEEDED),
 )
 
 
@@ -74,32 +87,57 @@ class EvaluationError(ValueError):
     """An expression could not be evaluated with these bindings."""
 
 
+class CostExceeded(EvaluationError):
+    """An evaluation would cost more than it may; it was not begun, or it was stopped."""
+
+    def __init__(self) -> None:
+        super().__init__(COST_EXCEEDED)
+
+
+@dataclass(slots=True)
+class Budget:
+    """What several evaluations may cost together, in units of `cost`."""
+
+    units: float
+    spent: float = 0.0
+
+
 class Scope:
     """Values bound once for all programs over the same variables."""
 
-    __slots__ = ("activation",)
+    __slots__ = ("activation", "bindings", "length")
 
     def __init__(self, variables: Mapping[str, Kind], bindings: Mapping[str, Any]) -> None:
         self.activation = _environment(_key(variables)).Activation(bindings)
+        self.bindings = bindings
+        self.length = _length(bindings)
 
 
 class Program:
     """A compiled expression; `result` is its checked type, `DYN` if unknown."""
 
-    __slots__ = ("_environment", "_expression", "result", "source")
+    __slots__ = ("_bounds", "_environment", "_expression", "_names", "result", "source", "syntax")
 
-    def __init__(self, source: str, environment: Any, expression: Any) -> None:
+    def __init__(
+        self, source: str, names: tuple[str, ...], environment: Any, expression: Any
+    ) -> None:
         self.source = source
+        self.syntax = _read(expression)
+        self._names = names
         self.result: str = expression.return_type().name()
+        least = dict.fromkeys(names, Whole(1, number=1))
+        if cost_of(self.syntax.expression, least, Scale(), EVALUATION_UNITS) > EVALUATION_UNITS:
+            message = "the expression costs too much with any values"
+            raise CompileError(message, message)
         self._environment = environment
         self._expression = expression
+        self._bounds: dict[int, float] = {}  # of the cost, by the length of the bindings
 
-    def serialize(self) -> bytes:
-        """The checked expression in its wire form, for analysis."""
-        return bytes(self._expression.serialize())
-
-    def evaluate(self, bindings: Mapping[str, Any] | Scope) -> Any:
-        """The value of the expression, as plain Python."""
+    def evaluate(self, bindings: Mapping[str, Any] | Scope, budget: Budget | None = None) -> Any:
+        """The value of the expression, as plain Python; CostExceeded if it may cost too much."""
+        length = bindings.length if isinstance(bindings, Scope) else _length(bindings)
+        values = bindings.bindings if isinstance(bindings, Scope) else bindings
+        self._spend(values, length, budget)
         try:
             if isinstance(bindings, Scope):
                 answer = self._expression.eval(bindings.activation)
@@ -107,15 +145,50 @@ class Program:
                 answer = self._expression.eval(self._environment.Activation(bindings))
             plain = answer.plain_value()
         except RuntimeError as problem:
-            raise EvaluationError(_word(str(problem))) from None
+            raise _error(str(problem)) from None
         except TypeError:
             raise EvaluationError("the result cannot be shown as a plain value") from None
         if plain is True or plain is False:
             return plain
         if answer.type() == cel.Type.ERROR:
-            raise EvaluationError(_word(str(plain)))
+            raise _error(str(plain))
         _keep_nulls(plain)
         return plain
+
+    def cost(self, bindings: Mapping[str, Any], limit: float) -> float:
+        """The most that an evaluation costs with these values; past the limit, more than that."""
+        scale = Scale()
+        inputs = {name: Sample((value,), scale) for name, value in bindings.items()}
+        return cost_of(self.syntax.expression, inputs, scale, limit)
+
+    def _bound(self, length: int) -> float:
+        """The most that an evaluation costs with values of this length as JSON."""
+        length = max(_LENGTH_LEAST, 1 << (length - 1).bit_length())
+        known = self._bounds.get(length)
+        if known is None:
+            inputs = dict.fromkeys(self._names, Whole(length))
+            known = cost_of(self.syntax.expression, inputs, Scale(), EVALUATION_UNITS)
+            self._bounds[length] = known
+        return known
+
+    def _spend(self, bindings: Mapping[str, Any], length: int, budget: Budget | None) -> None:
+        """Takes the cost of an evaluation from the budget.
+
+        A bound by the length alone is known at once, but large if there are loops. If it is more
+        than a small part of the budget, the values themselves are measured.
+        """
+        limit = float(EVALUATION_UNITS)
+        enough = limit
+        if budget is not None:
+            limit = min(limit, budget.units - budget.spent)
+            enough = min(limit, budget.units / _EVALUATIONS_MANY)
+        units = self._bound(length)
+        if units > enough:
+            units = self.cost(bindings, limit)
+        if units > limit:
+            raise CostExceeded
+        if budget is not None:
+            budget.spent += units
 
 
 def _keep_nulls(value: Any) -> None:
@@ -136,14 +209,22 @@ def _keep_nulls(value: Any) -> None:
 
 def compile(expression: str, variables: Mapping[str, Kind]) -> Program:
     """Compiles an expression over variables of these kinds; CompileError if it is invalid."""
-    return _program(expression, _key(variables))
+    cached = _short_program if len(expression) <= _SHORT else _long_program
+    return cached(expression, _key(variables))
+
+
+def _length(bindings: Mapping[str, Any]) -> int:
+    """At least the weight of all values, and at least the length of each text."""
+    try:
+        return len(_encode(bindings))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _LENGTH_UNKNOWN
 
 
 def _key(variables: Mapping[str, Kind]) -> tuple[tuple[str, Kind], ...]:
     return tuple(sorted(variables.items()))
 
 
-@lru_cache(maxsize=4096)
 def _program(expression: str, variables: tuple[tuple[str, Kind], ...]) -> Program:
     if len(expression) > EXPRESSION_LENGTH_MOST:
         message = f"the expression has more than {EXPRESSION_LENGTH_MOST} characters"
@@ -155,7 +236,19 @@ def _program(expression: str, variables: tuple[tuple[str, Kind], ...]) -> Progra
         detail = _STATUS.sub("", str(problem)).partition(": ")[2]
         places = _POSITION.findall(detail)
         raise CompileError("; ".join(places) or " ".join(detail.split()), detail) from None
-    return Program(expression, environment, compiled)
+    return Program(expression, tuple(name for name, _ in variables), environment, compiled)
+
+
+def _read(compiled: Any) -> Syntax:
+    serialized = bytes(compiled.serialize())
+    if len(serialized) > _COMPILED_BYTES_MAX:
+        message = "the expression has too many parts"
+        raise CompileError(message, message)
+    return read_syntax(serialized)
+
+
+_short_program = lru_cache(maxsize=4096)(_program)
+_long_program = lru_cache(maxsize=128)(_program)
 
 
 @lru_cache(maxsize=64)
@@ -201,6 +294,11 @@ def _with_optional_answers(expression: str) -> str:
     return "".join(pieces) + expression[end:]
 
 
+def _error(message: str) -> EvaluationError:
+    worded = _word(message)
+    return CostExceeded() if worded == COST_EXCEEDED else EvaluationError(worded)
+
+
 def _word(message: str) -> str:
     """An error of the runtime in Kubernetes' wording."""
     message = _STATUS.sub("", message)
@@ -211,13 +309,3 @@ def _word(message: str) -> str:
         if pattern.search(message):
             return pattern.sub(replacement, message, count=1)
     return message
-
-
-@lru_cache(maxsize=1_024)
-def fault_of(text: str, variables: tuple[str, ...]) -> str:
-    """What is wrong with an expression, with its line and column; empty if nothing is."""
-    try:
-        compile(text, dict.fromkeys(variables, "dyn"))
-    except CompileError as fault:
-        return str(fault)
-    return ""

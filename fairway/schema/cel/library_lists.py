@@ -15,6 +15,7 @@ from fairway.schema.cel.declared import Declared, function, method
 _PATTERN_LENGTH_MOST = 4096
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
+_OPTIONS.max_mem = 1 << 18
 
 
 def _is_sorted(values: list[Any]) -> bool:

@@ -16,7 +16,13 @@ import msgspec
 
 from fairway.api.equality import same
 from fairway.api.errors import FieldError, duplicate, forbidden, invalid, required_field
-from fairway.schema.cel.environment import EvaluationError, Program, Scope
+from fairway.schema.cel.environment import (
+    Budget,
+    CostExceeded,
+    EvaluationError,
+    Program,
+    Scope,
+)
 from fairway.schema.cel.faults import compile_faults
 from fairway.schema.cel.plan import VARIABLES, Plan, ReadyRule, plan_of
 from fairway.schema.node import Node
@@ -24,7 +30,7 @@ from fairway.schema.node import Node
 __all__ = ["check_rules", "compile_faults"]
 
 _MESSAGE_LENGTH_MOST = 5 * 1024
-_COST_EXCEEDED = "operation cancelled"
+_WRITE_UNITS = 4_000_000  # of all rules of one write
 _VISIBLE_METADATA = ("name", "generateName")
 
 
@@ -81,10 +87,11 @@ def check_rules(
 
 
 class _Walk:
-    """One walk over a value and its plan."""
+    """One walk over a value and its plan; all its evaluations share a budget."""
 
     def __init__(self, faults: list[FieldError]) -> None:
         self._faults = faults
+        self._budget = Budget(_WRITE_UNITS)
 
     def visit(self, plan: Plan, value: Any, old: Any, path: str, kinship: _Kinship) -> None:
         if value is None:
@@ -129,7 +136,7 @@ class _Walk:
         if text and text in plan.good:
             return
         scope = _scope(plan, value, old, is_object=plan.is_resource and not path)
-        holds_alone = plan.together is not None and _holds(plan.together, scope)
+        holds_alone = plan.together is not None and self._holds(plan.together, scope)
         if holds_alone and text and len(text) <= _GOOD_BYTES_MAX:
             _remember(plan, text)
         for rule in plan.rules:
@@ -143,22 +150,31 @@ class _Walk:
                     self._faults.append(invalid(path, plan.node.type, detail))
                 continue
             try:
-                holds = rule.program.evaluate(scope) is True
+                holds = rule.program.evaluate(scope, self._budget) is True
             except EvaluationError as problem:
-                self._report(rule, plan, path, str(problem))
+                self._report(rule, plan, path, problem)
                 continue
             if not holds and (rule.uses_old or not kinship.is_unchanged()):
-                self._faults.append(_fault(rule, plan, value, path, scope))
+                detail = _message(rule, scope, self._budget)
+                self._faults.append(_fault(rule, plan, value, path, detail))
 
-    def _report(self, rule: ReadyRule, plan: Plan, path: str, problem: str) -> None:
+    def _holds(self, program: Program, scope: Scope) -> bool:
+        """Whether it is true; otherwise rules are evaluated one by one to report their faults."""
+        try:
+            return program.evaluate(scope, self._budget) is True
+        except EvaluationError:
+            return False
+
+    def _report(self, rule: ReadyRule, plan: Plan, path: str, fault: EvaluationError) -> None:
         """Reports a rule that could not be evaluated; if its cost is the reason, the walk ends."""
         name = rule.rule.message.strip() or rule.rule.rule.strip()
+        problem = str(fault)
         if problem.startswith("no such overload"):
             detail = (
                 f"'{problem}': call arguments did not match a supported operator, function "
                 f"or macro signature for rule: {name}"
             )
-        elif problem.startswith(_COST_EXCEEDED):
+        elif isinstance(fault, CostExceeded):
             detail = (
                 f"'{problem}': no further validation rules will be run due to call cost "
                 f"exceeds limit for rule: {name}"
@@ -166,7 +182,7 @@ class _Walk:
         else:
             detail = f"{problem} evaluating rule: {name}"
         self._faults.append(invalid(path, plan.node.type, detail))
-        if problem.startswith(_COST_EXCEEDED):
+        if isinstance(fault, CostExceeded):
             raise _Stop
 
 
@@ -181,14 +197,6 @@ def _remember(plan: Plan, text: bytes) -> None:
     if len(plan.good) >= _GOOD_MAX:
         plan.good.clear()
     plan.good[text] = None
-
-
-def _holds(program: Program, scope: Scope) -> bool:
-    """Whether it is true; otherwise the rules are evaluated one by one to report their faults."""
-    try:
-        return program.evaluate(scope) is True
-    except EvaluationError:
-        return False
 
 
 def _scope(plan: Plan, value: Any, old: Any, *, is_object: bool) -> Scope:
@@ -210,8 +218,7 @@ def _visible(value: Any) -> Any:
     return {**value, "metadata": names}
 
 
-def _fault(rule: ReadyRule, plan: Plan, value: Any, path: str, scope: Scope) -> FieldError:
-    detail = _message(rule, scope)
+def _fault(rule: ReadyRule, plan: Plan, value: Any, path: str, detail: str) -> FieldError:
     if rule.field_path:
         path = f"{path}.{rule.field_path}" if path else rule.field_path
     has_value = plan.node.type not in ("object", "array")
@@ -229,10 +236,10 @@ def _fault(rule: ReadyRule, plan: Plan, value: Any, path: str, scope: Scope) -> 
             return FieldError(path, "FieldValueInvalid", detail)
 
 
-def _message(rule: ReadyRule, scope: Scope) -> str:
+def _message(rule: ReadyRule, scope: Scope, budget: Budget) -> str:
     if rule.message is not None:
         try:
-            text = rule.message.evaluate(scope)
+            text = rule.message.evaluate(scope, budget)
         except EvaluationError:
             text = ""
         text = text.strip() if isinstance(text, str) else ""

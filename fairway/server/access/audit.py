@@ -1,4 +1,4 @@
-"""The audit log: one JSON line for each write, after the response.
+"""The audit log: one JSON line for each write and each backup, after the response.
 
 A line says who did what to which object, and the result; never the content of the object, and never
 a token. Requests only append a line to a buffer. A task hands the buffer to a thread that writes
@@ -31,7 +31,7 @@ _BUFFERED_LINES_MAX = 16_384
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One write."""
+    """One write, or one backup."""
 
     time: str
     request_id: str = ""
@@ -44,6 +44,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, renam
     subresource: str = ""
     namespace: str = ""
     name: str = ""
+    path: str = ""  # if it is not about an object
     code: int
     source_address: str = ""
     user_agent: str = ""
@@ -74,6 +75,7 @@ def entry(
         subresource=redact(wanted.subresource),
         namespace=redact(wanted.namespace),
         name=redact(wanted.name),
+        path=redact(wanted.path),
         code=code,
         source_address=source_address,
         user_agent=redact(user_agent),

@@ -66,6 +66,12 @@ def read_certificate(certificate: Path, key: Path, authority: Path | None = None
     return ServingFiles(certificate=certificate, key=key, authority=result)
 
 
+def is_signed_by_another(files: ServingFiles) -> bool:
+    """Whether a certificate has an issuer that clients can know; else it is self-signed."""
+    result = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+    return result.issuer != result.subject
+
+
 def generate_certificate(
     directory: Path, hosts: Iterable[str], *, clock: Clock | None = None
 ) -> ServingFiles:
@@ -89,10 +95,10 @@ def replica(directory: Path, *, clock: Clock | None = None) -> ServingFiles:
 
 def _authority(folder: Path, now: datetime) -> _Made:
     """The authority that is kept, or a new one when that is due for renewal."""
-    result = _load(folder, "ca")
+    result = _kept(folder, "ca", now)
     if result is None or _is_due(result[0], now):
         result = _make_authority(now)
-        _keep(folder, "ca", result)
+        _replace(folder, "ca", result)
     return result
 
 
@@ -100,9 +106,9 @@ def _under(
     authority: _Made, folder: Path, name: str, names: tuple[str, ...], now: datetime
 ) -> ServingFiles:
     """A certificate signed by an authority, renewed when due."""
-    result = _load(folder, name)
+    result = _kept(folder, name, now)
     if result is None or not _serves(result[0], authority[0], names, now):
-        _keep(folder, name, _make_serving(authority, names, now))
+        _replace(folder, name, _make_serving(authority, names, now))
     return ServingFiles(
         certificate=folder / f"{name}.crt",
         key=folder / f"{name}.key",
@@ -150,6 +156,28 @@ def _load(folder: Path, name: str) -> _Made | None:
         # A crash between the two writes leaves a new key beside an old certificate.
         return None
     return result, key
+
+
+def _kept(folder: Path, name: str, now: datetime) -> _Made | None:
+    """What is kept under a name; the one before it, if this is not valid yet and that one is.
+
+    Then a clock that was years ahead has replaced it, and clients trust the one before.
+    """
+    result = _load(folder, name)
+    if result is None or now >= result[0].not_valid_before_utc:
+        return result
+    earlier = _load(folder, f"earlier-{name}")
+    if earlier is None or now < earlier[0].not_valid_before_utc or _is_due(earlier[0], now):
+        return result
+    _replace(folder, name, earlier)
+    return earlier
+
+
+def _replace(folder: Path, name: str, made: _Made) -> None:
+    before = _load(folder, name)
+    if before is not None:
+        _keep(folder, f"earlier-{name}", before)
+    _keep(folder, name, made)
 
 
 def _keep(folder: Path, name: str, made: _Made) -> None:

@@ -1,33 +1,48 @@
-"""Rate limit by source: a burst, then a steady rate."""
+"""Rate limits: for each caller a burst, then a steady rate."""
 
 from __future__ import annotations
 
-from fairway.api.errors import TooManyRequests
 from fairway.clock import Clock
 
-_AT_ONCE = 100  # a whole company may share the address of a proxy
-_PER_SECOND = 5.0
-_SOURCES_MOST = 4_096
+_CALLERS_MOST = 4_096
+# What a caller has to wait at most, however much it was charged.
+_DEBT_SECONDS_MOST = 10.0
 
 
-class Turnstile:
-    """A token bucket for each source; the source seen longest ago is forgotten first."""
+class TokenBuckets:
+    """A token bucket for each caller; the caller seen longest ago is forgotten first."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, burst: float, per_second: float) -> None:
         self._clock = clock
+        self._burst = burst
+        self._per_second = per_second
         self._left: dict[str, tuple[float, float]] = {}  # tokens left, and when that was
 
-    def enter(self, source: str) -> None:
-        """Raises TooManyRequests for a source over its limit."""
+    def take(self, caller: str, wait_seconds_most: float = 0.0) -> float | None:
+        """Takes the next token. Returns the seconds until it is due; None: that is too long."""
+        left = self._now_left(caller)
+        wait = max(0.0, (1 - left) / self._per_second)
+        is_taken = wait <= wait_seconds_most
+        self._keep(caller, left - 1 if is_taken else left)
+        return wait if is_taken else None
+
+    def wait_seconds(self, caller: str) -> float:
+        """How long until there is a token."""
+        left = self._now_left(caller)
+        self._keep(caller, left)
+        return max(0.0, (1 - left) / self._per_second)
+
+    def charge(self, caller: str, tokens: float) -> None:
+        """Takes tokens for what was done already; the caller may owe some afterwards."""
+        least = 1 - self._per_second * _DEBT_SECONDS_MOST
+        self._keep(caller, max(self._now_left(caller) - tokens, least))
+
+    def _now_left(self, caller: str) -> float:
         now = self._clock.monotonic()
-        left, since = self._left.pop(source, (float(_AT_ONCE), now))
-        left = min(_AT_ONCE, left + (now - since) * _PER_SECOND)
-        is_welcome = left >= 1
-        if len(self._left) >= _SOURCES_MOST:
+        left, since = self._left.pop(caller, (self._burst, now))
+        return min(self._burst, left + (now - since) * self._per_second)
+
+    def _keep(self, caller: str, left: float) -> None:
+        if len(self._left) >= _CALLERS_MOST:
             del self._left[next(iter(self._left))]
-        self._left[source] = (left - 1 if is_welcome else left, now)
-        if not is_welcome:
-            raise TooManyRequests(
-                "there were too many sign-ins from your address, try again in a moment",
-                details={"retryAfterSeconds": 1},
-            )
+        self._left[caller] = (left, self._clock.monotonic())

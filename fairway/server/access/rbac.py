@@ -12,7 +12,7 @@ should write back for people to see.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,6 +165,12 @@ class Authorizer:
             place for subject in subjects for place in self._bindings_by_subject.get(subject, ())
         )
         return sorted({namespace for namespace, _ in places if namespace})
+
+    def bound(self) -> Iterator[tuple[str, str, str]]:
+        """Everyone to whom a role is bound: by which binding, `User` or `Group`, and the name."""
+        for (namespace, name), binding in self._bindings.items():
+            for kind, subject, _ in binding.subjects:
+                yield f"{namespace}/{name}", kind, subject
 
     def rules_of_role(self, kind: str, name: str, namespace: str = "") -> tuple[Rule, ...] | None:
         """The rules of a role, aggregated ones included; None when there is no such role."""

@@ -38,7 +38,7 @@ class Reviewer:
             raise MethodNotAllowed(
                 "the server does not allow this method on the requested resource", details={}
             )
-        body = options.object_body(call.request)
+        body = await options.object_body(call.request)
         if call.resource.kind == "ServiceAccount":
             return await self._token(call, body)
         body.setdefault("kind", call.resource.kind)

@@ -32,6 +32,7 @@ from fairway.api.errors import (
     Forbidden,
     MethodNotAllowed,
     NotFound,
+    TooManyRequests,
     Unauthorized,
     Unavailable,
     UnsupportedMediaType,
@@ -41,13 +42,16 @@ from fairway.server.access.identity import Identity
 from fairway.server.access.openid.claims import TokenRefused
 from fairway.server.access.openid.flow import Flow, SignedIn
 from fairway.server.access.openid.provider import ProviderFault, ProviderRefusal
-from fairway.server.access.rate_limit import Turnstile
+from fairway.server.access.rate_limit import TokenBuckets
 from fairway.server.access.secret_box import LOOK_ONLY, Renewal, Sealing
 from fairway.server.documents.page import PREFIX, SAFETY
+from fairway.server.wire.addresses import neighbourhood
 from fairway.server.wire.exchange import Request, Response, json_response
 
 _log = logging.getLogger(__name__)
 
+_AT_ONCE = 100  # a whole company may share the address of a proxy
+_PER_SECOND = 5.0
 _BODY_BYTES_MOST = 64 << 10
 _COOKIE_BYTES_MOST = 3_800  # browsers keep at most 4,096 bytes with name and attributes
 _WORD = re.compile(r"[A-Za-z0-9_-]{22,128}")
@@ -90,7 +94,7 @@ class SigningIn:
         self._flow = flow
         self._is_read_only = is_read_only
         self._clock = clock
-        self._turnstile = Turnstile(clock)
+        self._rate = TokenBuckets(clock, burst=_AT_ONCE, per_second=_PER_SECOND)
         self.origins: frozenset[str] = frozenset()  # of the page; set once they are known
         self._answers: dict[str, Callable[[Request, Flow], Awaitable[Response]]] = {
             f"{_SESSION}begin": self._begin,
@@ -110,12 +114,13 @@ class SigningIn:
         path = _OF_TAB.sub("", request.path)
         if path == f"{_SESSION}look-only":
             _confirm_own(request)
-            return await self._look_only(request, authenticate)
+            return await self._look_only(await request.whole(), authenticate)
         answer = self._answers.get(path)
         if answer is None or self._flow is None:
             raise NotFound("this hub does not sign people in by a provider", details={})
         _confirm_own(request)
-        self._turnstile.enter(request.source)
+        self._limit(request)
+        request = await request.whole()
         try:
             return await answer(request, self._flow)
         except (TokenRefused, ProviderRefusal) as refused:
@@ -123,6 +128,13 @@ class SigningIn:
             raise Unauthorized(f"{refused}") from refused
         except ProviderFault as fault:
             raise Unavailable(f"{self._flow.name} cannot be asked: {fault}") from fault
+
+    def _limit(self, request: Request) -> None:
+        if self._rate.take(neighbourhood(request.source)) is None:
+            raise TooManyRequests(
+                "there were too many sign-ins from your address, try again in a moment",
+                details={"retryAfterSeconds": 1},
+            )
 
     def open_token(self, token: str) -> str | None:
         """The token inside a look-only token; None: it is not one."""
@@ -136,11 +148,11 @@ class SigningIn:
 
     async def _look_only(self, request: Request, authenticate: Authenticate) -> Response:
         """Exchanges the token in the header; renewals of the sign-in stay look-only."""
-        form = _read(request, _OfTab)
         token = request.header("authorization").partition(" ")[2].strip()
         if not token:
             raise Unauthorized("Unauthorized")
         await authenticate(request)
+        form = _read(await request.whole(), _OfTab)
         sealed = token if token.startswith(LOOK_ONLY) else self._sealing.seal_token(token)
         response = _kept_by_nobody({"token": sealed})
         renewal = self._renewal(request, form.tab)

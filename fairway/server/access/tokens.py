@@ -99,6 +99,11 @@ class Authenticator:
         issuer = self._service_accounts.issuer if self._service_accounts else ""
         return tuple(audience for audience in audiences or (issuer,) if audience == issuer)
 
+    def identities(self) -> list[Identity]:
+        """Those that have a token in the file."""
+        self._look(self._clock.now())
+        return list(self._identities.values())
+
     def admin_token(self) -> str:
         """The first token in the file whose user is in `system:masters`, for the kubeconfig."""
         for token, identity in _parse(self._path, read_private(self._path)):

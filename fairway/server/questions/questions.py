@@ -187,7 +187,8 @@ async def _snapshot(call: Call, answers: Answers, may: MayLook) -> Response:
 
 
 async def _whatif(call: Call, answers: Answers, may: MayLook) -> Response:
-    answer = await answers.whatif(options.object_body(call.request), may)
+    body = await options.object_body(call.request)
+    answer = await answers.whatif(body, may)
     return json_response(discreet(answer, may))
 
 

@@ -1,29 +1,25 @@
 """The admission webhook: an API server asks whether a write is right.
 
-The answer depends on queues, namespaces and policies that not every user may read, and API servers
-do not authenticate to a webhook unless they are configured to. So the path ends with a word that
-only the server is told; without the word, the path does not exist. A question changes nothing.
+The answer depends on queues, namespaces and policies that not every user may read, so only a caller
+that was told the path may ask (`secret_path`). A question changes nothing.
 
-What answers is given from outside; without it, the path does not exist either.
+What answers is given from outside; without it, the path does not exist.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import msgspec
 
-from fairway.api.errors import BadRequest, Forbidden, Invalid
+from fairway.api.errors import BadRequest, Forbidden, Invalid, Unavailable
 from fairway.api.meta import JsonObject
 from fairway.server.wire.exchange import Request, Response, json_response
+from fairway.server.wire.secret_path import SecretPath
 
-_PATH = "/admit/"
 _KIND = "AdmissionReview"
 _API_VERSION = "admission.k8s.io/v1"
-_PURPOSE = b"fairway admission webhook"
 
 
 class AskedResource(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,19 +61,19 @@ class Admissions:
     """Answers a server that asks about writes."""
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
-        self._secret = secret
+        self._path = SecretPath("/admit/", purpose="fairway admission webhook", secret=secret)
         self.check: CheckWrite | None = None
 
     def path(self) -> str:
-        """The path of the webhook; the same at all replicas that share a secret."""
-        return _PATH + hmac.new(self._secret(), _PURPOSE, hashlib.sha256).hexdigest()
+        return self._path.path()
 
-    async def answer(self, request: Request) -> Response | None:
-        """The response to a question; None: the request is something else."""
-        if request.method != "POST" or not request.path.startswith(_PATH) or self.check is None:
-            return None
-        if not hmac.compare_digest(request.path.encode(), self.path().encode()):
-            return None
+    def is_asked(self, request: Request) -> bool:
+        return self.check is not None and self._path.is_asked(request)
+
+    async def answer(self, request: Request) -> Response:
+        """The response to a question."""
+        if self.check is None:
+            raise Unavailable("this hub checks no writes")
         try:
             asked = msgspec.json.decode(request.body, type=_Review).request
         except msgspec.MsgspecError as fault:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import msgspec
@@ -23,6 +23,11 @@ class Request:
     headers: Sequence[tuple[str, str]] = ()
     body: bytes = b""
     source: str = ""
+    read: Callable[[], Awaitable[bytes]] | None = None  # reads the body, if it still has to be
+
+    async def whole(self) -> Request:
+        """The request with its body, which is read only when the caller has shown its rights."""
+        return self if self.read is None else replace(self, body=await self.read(), read=None)
 
     def header(self, name: str) -> str:
         for key, value in self.headers:
@@ -65,6 +70,16 @@ class Meeting:
     beat_seconds: float | None = None  # between pings of a client that always reads
 
 
+class Seat(Protocol):
+    """The place of a request among those of its caller, until the answer is sent."""
+
+    def charge(self, size: int) -> None:
+        """Counts bytes that are sent."""
+        ...
+
+    def leave(self) -> None: ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Response:
     """What the client gets: a body, a stream of chunks, or a meeting."""
@@ -76,6 +91,7 @@ class Response:
     warnings: list[str] = field(default_factory=list)
     stream: ByteStream | None = None
     meeting: Meeting | None = None
+    seat: Seat | None = None
 
 
 def json_response(value: Any, status: int = 200, **extra: Any) -> Response:

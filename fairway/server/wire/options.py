@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, cast
 
 import msgspec
@@ -20,6 +21,8 @@ from fairway.api.errors import (
 from fairway.schema.node import JsonObject
 from fairway.server.access.identity import Identity
 from fairway.server.wire import protobuf
+from fairway.server.wire.bodies import YAML_BYTES_MAX, decode, too_large
+from fairway.server.wire.duplicate_keys import duplicate_fields
 from fairway.server.wire.exchange import Request
 from fairway.store.interface import Deletion, Page, Patch, PatchType, Selection, WatchFrom, Write
 
@@ -38,15 +41,15 @@ def media_type(request: Request) -> str:
     return request.header("content-type").partition(";")[0].strip().lower()
 
 
-def decode_body(request: Request) -> Any:
-    """The JSON (or YAML, or protobuf) value in a body."""
+def _decoder(request: Request) -> Callable[[bytes], Any]:
+    """The function that reads the JSON (or YAML, or protobuf) value in a body."""
     kind = media_type(request)
     if kind in ("application/yaml", "application/apply-patch+yaml"):
-        return _decode_yaml(request.body)
+        return _decode_yaml
     if kind in ("", "*/*") or kind.endswith("json"):
-        return _decode_json(request.body)
+        return _decode_json
     if kind == protobuf.MEDIA_TYPE:
-        return protobuf.decode(request.body)
+        return protobuf.decode
     raise UnsupportedMediaType(
         "the body of the request was in an unknown format - accepted media types include: "
         "application/json, application/yaml"
@@ -67,14 +70,23 @@ def _decode_yaml(body: bytes) -> Any:
             return msgspec.json.decode(body)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             pass  # flow-style YAML looks like JSON but is not
+    if len(body) > YAML_BYTES_MAX:
+        raise too_large(YAML_BYTES_MAX)
     return read_value(body)
 
 
-def object_body(request: Request) -> JsonObject:
-    body = decode_body(request)
+async def object_body(request: Request) -> JsonObject:
+    body = await decode(request.body, _decoder(request))
     if not isinstance(body, dict):
         raise BadRequest("the body of the request must be an object")
     return body
+
+
+async def duplicate_keys(request: Request, body: JsonObject) -> list[str]:
+    """The paths of keys that a body has twice; other forms than JSON refuse such keys."""
+    if not media_type(request).endswith("json"):
+        return []
+    return await decode(request.body, lambda text: duplicate_fields(text, body))
 
 
 def write_options(request: Request, identity: Identity) -> Write:
@@ -110,7 +122,7 @@ def _manager(request: Request) -> str:
     return "".join(name for name in agent if name.isprintable())[:_MANAGER_MAX] or "unknown"
 
 
-def patch_options(request: Request) -> Patch:
+async def patch_options(request: Request) -> Patch:
     kind = _PATCH_TYPES.get(media_type(request))
     if kind is None:
         raise UnsupportedMediaType(
@@ -122,11 +134,12 @@ def patch_options(request: Request) -> Patch:
         if not request.parameter("fieldManager"):
             fault = required_field("fieldManager", "is required for apply patch")
             raise Invalid.of("PatchOptions", "meta.k8s.io", "", [fault])
-        return Patch(type=kind, body=_decode_yaml(request.body), force=bool(force))
+        body = await decode(request.body, _decode_yaml)
+        return Patch(type=kind, body=body, force=bool(force))
     if force is not None:
         fault = forbidden("force", "may not be specified for non-apply patch")
         raise Invalid.of("PatchOptions", "meta.k8s.io", "", [fault])
-    return Patch(type=kind, body=_decode_json(request.body))
+    return Patch(type=kind, body=await decode(request.body, _decode_json))
 
 
 def selection(request: Request, namespace: str) -> Selection:
@@ -177,9 +190,9 @@ def _number(request: Request, name: str) -> int:
     return int(text)
 
 
-def deletion(request: Request) -> tuple[Deletion, bool]:
+async def deletion(request: Request) -> tuple[Deletion, bool]:
     """The options of a deletion, from body or parameters; and whether it is a dry run."""
-    body = object_body(request) if request.body.strip() else {}
+    body = await object_body(request) if request.body.strip() else {}
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         raise BadRequest("the body of a deletion must be DeleteOptions")
     dry_run = body.get("dryRun") or [request.parameter("dryRun")]

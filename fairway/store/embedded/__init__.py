@@ -2,6 +2,8 @@
 
     store             the interface, implemented with the parts below
     journal, load     the append-only log on disk, the only module that uses SQLite; reading it back
+    restored          the journal of a store that is restored from a backup
+    version_note      the highest versions, beside the log, in case its end is lost
     memory            a journal in memory, for simulations
     shelves           the objects in memory, by kind, with what lists and watches need of them
     history           the last changes, for watches that resume and lists that continue

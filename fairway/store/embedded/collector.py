@@ -225,12 +225,14 @@ class Collector:
 
     async def _expire_events(self) -> None:
         while True:
-            oldest = self._clock.now() - EVENT_LIFE_SECONDS
-            for place in self._find_expired(oldest):
+            for place in self._find_expired():
                 await self._delete(place, Deletion())
             await self._clock.sleep(_SWEEP_SECONDS)
 
-    def _find_expired(self, oldest: float) -> Iterable[RecordKey]:
+    def _find_expired(self) -> Iterable[RecordKey]:
+        """Events that are old, or so far ahead that a clock must have been, and would never be."""
+        oldest = self._clock.now() - EVENT_LIFE_SECONDS
+        is_sure, newest = self._clock.is_sure(), self._clock.now() + EVENT_LIFE_SECONDS
         # Each version is decoded once: there may be many, and they are looked at all the time.
         known: dict[Name, tuple[int, float]] = {}
         for name, record in list(self._shelves.shelf(EVENTS).records.items()):
@@ -238,7 +240,7 @@ class Collector:
             if before is None or before[0] != record.version:
                 before = (record.version, _event_time(record.body()))
             known[name] = before
-            if known[name][1] < oldest:
+            if known[name][1] < oldest or (is_sure and known[name][1] > newest):
                 yield EVENTS, name
         self._event_times = known
 

@@ -5,8 +5,9 @@ window is bounded in number and in bytes. A change that leaves it raises the flo
 watch can resume, and names the rows that the journal may drop.
 
 A store that was set back to a backup has lost writes that others have seen. So every start skips
-the versions up to one that is derived from the time, and marks that in the journal: a version among
-those skipped is of another history, and whoever asks for it has to list again.
+the versions up to one that is derived from the time, or from the note beside the journal if the
+time was set back, and marks that in the journal: a version among those skipped is of another
+history, and whoever asks for it has to list again.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fairway.store.embedded.shelves import KindId, Name, Record
+from fairway.store.embedded.shelves import KindId, Name, Record, json_text
 from fairway.store.interface import EventType
 
 STARTS: KindId = ("", "starts")  # of the store itself, marked in the journal and nowhere else
+_RESTORED = "restored"
 _VERSIONS_PER_SECOND = 1_000_000  # more than can be written
+_UNNOTED_VERSIONS = 60 * _VERSIONS_PER_SECOND  # the note is no further behind after a loss of power
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +46,32 @@ class Change:
         return "ADDED" if self.previous is None else "MODIFIED"
 
 
-def make_start(last: int, now: float) -> Change | None:
+def make_start(last: int, now: float, noted: int = 0) -> Change | None:
     """The mark of a start after the version `last`; None if no versions are skipped.
 
     Its version is above all that earlier starts gave, even if their writes are no longer there.
     """
     version = int(now * _VERSIONS_PER_SECOND)
-    if not last or version <= last + 1:
+    if noted > last:
+        version = max(version, noted + _UNNOTED_VERSIONS)
+    elif not last or version <= last + 1:
         return None
-    record = Record.read(b'{"apiVersion":"v1","metadata":{"name":"start","uid":""}}', version)
-    return Change(STARTS, record, None, is_removed=True)
+    return start_at(version)
+
+
+def start_at(version: int, name: str = "start") -> Change:
+    """The mark of a start, after which versions begin above this one."""
+    head = {"apiVersion": "v1", "metadata": {"name": name, "uid": ""}}
+    return Change(STARTS, Record.read(json_text(head), version), None, is_removed=True)
+
+
+def restored_at(version: int) -> Change:
+    """The start of a restored store: of what came before, only the last state is known."""
+    return start_at(version, _RESTORED)
+
+
+def is_restored(change: Change) -> bool:
+    return change.kind == STARTS and change.record.name[1] == _RESTORED
 
 
 class History:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import logging
 from typing import NamedTuple
 
-from fairway.store.embedded.history import STARTS, Change, History, make_start
+from fairway.store.embedded.history import STARTS, Change, History, is_restored, make_start
 from fairway.store.embedded.journal import Journal
 from fairway.store.embedded.shelves import KindId, Name, Record, Shelves
+
+_log = logging.getLogger(__name__)
 
 
 class Loaded(NamedTuple):
@@ -27,10 +30,21 @@ def load(journal: Journal, shelves: Shelves, history: History, now: float) -> Lo
     finally:
         if was_enabled:
             gc.enable()
-    start = make_start(last, now)
-    if start is not None:
-        history.begin(start, last)
-    return Loaded(start.version if start is not None else last, start)
+    noted = journal.noted()
+    start = make_start(last, now, noted.highest)
+    if start is None:
+        return Loaded(last, None)
+    if noted.kept > last:
+        _log.warning(
+            "writes are missing: the data ends at version %d, and version %d was written. It was"
+            " restored from a backup, or damaged. Versions go on from %d, and clients list again",
+            last,
+            noted.kept,
+            start.version,
+        )
+    history.begin(start, last)
+    journal.give(start.version)
+    return Loaded(start.version, start)
 
 
 def _load(journal: Journal, shelves: Shelves, history: History) -> int:
@@ -55,17 +69,21 @@ def _load(journal: Journal, shelves: Shelves, history: History) -> int:
     return last
 
 
+def _follows(change: Change, previous: Change) -> bool:
+    """Whether nothing is missing between two rows of the log."""
+    if change.kind == STARTS:
+        return not is_restored(change)
+    return previous.version == change.version - 1
+
+
 def _remember(changes: list[Change], history: History) -> None:
     """Keeps the part of the log in which no version is missing but those that starts skipped.
 
-    Some rows before a gap were superseded and dropped, so the history there is incomplete.
+    Some rows before a gap were superseded and dropped, so the history there is incomplete. So is
+    all of it before a restore.
     """
     first = len(changes)
-    while first > 0 and (
-        first == len(changes)
-        or changes[first].kind == STARTS
-        or changes[first - 1].version == changes[first].version - 1
-    ):
+    while first > 0 and (first == len(changes) or _follows(changes[first], changes[first - 1])):
         first -= 1
     if first < len(changes):
         history.floor = changes[first].version - 1

@@ -1,8 +1,7 @@
 """The embedded store: the interface over memory, with SQLite below.
 
 Reads are served from memory and see only what is on disk. Writes are decided here, in one step
-without waiting, against the newest state; then they wait for the disk (`writes`). See the package
-for the other parts.
+without waiting, against the newest state; then they wait for the disk (`writes`).
 """
 
 from __future__ import annotations
@@ -13,11 +12,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fairway.api.equality import same
-from fairway.api.errors import BadRequest, Expired
+from fairway.api.errors import BadRequest, Expired, TooLarge
 from fairway.clock import Clock, SystemClock, timestamp
 from fairway.resources.catalogue import Catalogue
 from fairway.resources.resource import Resource
 from fairway.schema.node import JsonObject
+from fairway.store.backup_lines import Item
 from fairway.store.embedded import grace, lists
 from fairway.store.embedded.admission import applied_body, missing_version, patched_body
 from fairway.store.embedded.collector import Collector
@@ -61,6 +61,7 @@ NAMESPACES: KindId = ("", "namespaces")
 # Namespaces that may not be deleted, since everything else relies on them.
 _LASTING_NAMESPACES = ("default", "kube-system", "kube-public")
 BOOKMARK_SECONDS = 60.0
+OBJECT_BYTES_MAX = 3 << 20
 _FOLLOWED: dict[KindId, ResourceKey] = {(kind.group, kind.plural): kind for kind in FOLLOWED}
 
 
@@ -141,6 +142,29 @@ class EmbeddedStore:
     def bodies(self, kind: KindId) -> list[JsonObject]:
         """All objects of a kind, decoded."""
         return [record.body() for record in self._shelves.shelf(kind).records.values()]
+
+    def moment(self) -> tuple[int, list[Item]]:
+        """All objects as they are on disk now, in the order of their versions, and the newest."""
+        records = [
+            (record, shelf.kind)
+            for shelf in self._shelves.all()
+            for record in shelf.records.values()
+        ]
+        records.sort(key=lambda each: each[0].version)
+        return self.writer.published, [
+            Item(
+                group=group,
+                plural=plural,
+                namespace=record.name[0],
+                name=record.name[1],
+                value=record.raw,
+            )
+            for record, (group, plural) in records
+        ]
+
+    async def reseal(self) -> int:
+        """Encrypts everything with the key that is now the current one; returns how many rows."""
+        return await self._journal.reseal()
 
     def uid_of(self, kind: KindId, name: Name) -> str | None:
         record = self._shelves.get(kind, name)
@@ -372,6 +396,7 @@ class EmbeddedStore:
         if write.dry_run:
             return _unkept(body, previous, resource)
         record = Record.of(_as_kept(resource, body), version)
+        _confirm_size(record.raw)
         if record.api_version == resource.api_version:
             record.conforms_to = resource.schema
         change = Change(_kind_id(resource), record, previous, is_removed=False)
@@ -464,4 +489,12 @@ def _unkept(body: JsonObject, previous: Record | None, resource: Resource) -> St
     body["apiVersion"] = resource.api_version
     if previous is not None:
         body["metadata"]["resourceVersion"] = str(previous.version)
-    return Stored(json_text(body))
+    raw = json_text(body)
+    _confirm_size(raw)
+    return Stored(raw)
+
+
+def _confirm_size(raw: bytes) -> None:
+    """Refuses an object that grew beyond what a request may have, by whatever way."""
+    if len(raw) > OBJECT_BYTES_MAX:
+        raise TooLarge(f"Request entity too large: limit is {OBJECT_BYTES_MAX}")

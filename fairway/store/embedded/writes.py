@@ -83,6 +83,11 @@ class Writer:
     def is_open(self) -> bool:
         return self._broken is None
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the disk takes writes: none was refused, and the next one has room."""
+        return not self.full_disk and self._journal.has_room()
+
     def next_version(self) -> int:
         return self.version + 1
 
@@ -108,7 +113,7 @@ class Writer:
         changes = [staged.change for staged in batch]
         if self._start is not None:
             changes.insert(0, self._start)
-        written = self._journal.append([_row(change) for change in changes], self._dropping)
+        written = self._journal.append([row_of(change) for change in changes], self._dropping)
         written.add_done_callback(self._write)
 
     def _write(self, written: asyncio.Future[None]) -> None:
@@ -182,7 +187,8 @@ class Writer:
             await self._rest
 
 
-def _row(change: Change) -> Row:
+def row_of(change: Change) -> Row:
+    """A change as it is in the journal."""
     group, plural = change.kind
     namespace, name = change.record.name
     return Row(change.version, group, plural, namespace, name, change.is_removed, change.record.raw)

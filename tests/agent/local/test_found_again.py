@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from fairway.agent.drivers.interface import DriverFault
 from fairway.api.codec import encode
 from fairway.api.work import Work
 from tests.agent.local import stamps
-from tests.agent.local.machines import machine, phase_of, pod, program
+from tests.agent.local.machines import machine, phase_of, pod, program, shared
 from tests.agent.local.test_processes import first_line, is_alive, is_over, is_ready
 from tests.contracts.drivers import in_phase, work
 from tests.waiting import PATIENCE_SECONDS
@@ -24,11 +25,10 @@ ROOT = Path(__file__).parents[3]
 
 async def hub(folder: Path, one: Work, point: str) -> asyncio.subprocess.Process:
     """A hub in a process of its own, which has applied a work or died over it."""
-    folder.mkdir(exist_ok=True)
     written = folder / "work-of-the-test.json"
     written.write_bytes(encode(one))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.agent.local.hub", str(folder / "local"), str(written)),
+        *(sys.executable, "-m", "tests.agent.local.hub", str(folder), str(written)),
         point,
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
@@ -40,14 +40,15 @@ async def hub(folder: Path, one: Work, point: str) -> asyncio.subprocess.Process
 
 def stamping(tmp_path: Path, task: str, **more: str) -> tuple[str, ...]:
     """A program that stamps until it is told to end."""
-    script = str(Path(stamps.__file__))
-    until = str(tmp_path / "end")
-    return (sys.executable, "-S", script, str(tmp_path / "stamps"), task, "0", "--until", until)
+    here = shared(tmp_path)
+    script = shutil.copy(stamps.__file__, here)
+    until = str(here / "end")
+    return (sys.executable, "-S", script, str(here / "stamps"), task, "0", "--until", until)
 
 
 async def stamped(tmp_path: Path, count: int) -> None:
     """Waits until the file has so many more stamps."""
-    file = tmp_path / "stamps"
+    file = shared(tmp_path) / "stamps"
 
     def lines() -> int:
         return len(file.read_text().splitlines()) if file.exists() else 0
@@ -72,16 +73,16 @@ async def test_a_hub_that_is_killed_finds_its_processes_again_and_nothing_runs_t
         await rig.until(is_ready(one), "the pod found again")
         await rig.driver.apply(one)
         await stamped(tmp_path, 3)
-        (tmp_path / "end").touch()
+        (shared(tmp_path) / "end").touch()
         await rig.until(is_over(one), "the end of the pod")
-    runs = stamps.read(tmp_path / "stamps")
+    runs = stamps.read(shared(tmp_path) / "stamps")
     assert stamps.faults(runs, tasks=["a"], gap_seconds_max=20.0) == []
 
 
 async def test_a_process_that_ends_while_there_is_no_hub_is_told_to_the_next(
     tmp_path: Path,
 ) -> None:
-    end = tmp_path / "end"
+    end = shared(tmp_path) / "end"
     text = (
         "import os, sys, time\n"
         f"while not os.path.exists({str(end)!r}): time.sleep(0.01)\n"
@@ -111,21 +112,21 @@ async def test_a_hub_that_dies_while_it_starts_a_pod_starts_it_once(
         await rig.driver.apply(one)
         await rig.until(is_ready(one), "a ready pod")
         await stamped(tmp_path, 3)
-        (tmp_path / "end").touch()
+        (shared(tmp_path) / "end").touch()
         await rig.until(is_over(one), "the end of the pod")
-    runs = stamps.read(tmp_path / "stamps")
+    runs = stamps.read(shared(tmp_path) / "stamps")
     assert stamps.faults(runs, tasks=["a"], gap_seconds_max=20.0) == []
 
 
 async def test_a_pod_whose_supervisor_is_killed_is_lost_and_nothing_of_it_survives(
     tmp_path: Path,
 ) -> None:
-    text = "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(3600)"
+    text = "import os, time; print(os.getpid(), flush=True); time.sleep(3600)"
     one = work("one", pod("one", *program(text)))
     async with machine(tmp_path) as rig:
         await rig.driver.apply(one)
-        keeper, child = map(int, (await first_line(rig, one)).split())
-        supervisor = int(Path(f"/proc/{keeper}/stat").read_text().rpartition(")")[2].split()[1])
+        child = rig.on_machine(one, int(await first_line(rig, one)))
+        supervisor, keeper = rig.supervisor(one), rig.keeper(one)
         os.kill(supervisor, signal.SIGKILL)
         seen = await rig.until(is_over(one), "the pod lost")
         assert seen.works[one.metadata.name].pods[0].reason == "Lost"
@@ -139,12 +140,12 @@ async def test_a_pod_whose_supervisor_is_killed_is_lost_and_nothing_of_it_surviv
 async def test_a_supervisor_that_was_killed_while_there_was_no_hub_leaves_a_lost_pod(
     tmp_path: Path,
 ) -> None:
-    text = "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(3600)"
+    text = "import os, time; print(os.getpid(), flush=True); time.sleep(3600)"
     one = work("one", pod("one", *program(text)))
     async with machine(tmp_path) as rig:
         await rig.driver.apply(one)
-        keeper, child = map(int, (await first_line(rig, one)).split())
-        supervisor = int(Path(f"/proc/{keeper}/stat").read_text().rpartition(")")[2].split()[1])
+        child = rig.on_machine(one, int(await first_line(rig, one)))
+        supervisor, keeper = rig.supervisor(one), rig.keeper(one)
         await rig.driver.close()
         os.kill(supervisor, signal.SIGKILL)
         os.kill(keeper, signal.SIGKILL)  # so that nobody is left to end the process

@@ -14,7 +14,17 @@ import pytest
 
 from fairway.agent.drivers.interface import LogQuery, Observation, PodSeen
 from fairway.api.work import Stop, Work
-from tests.agent.local.machines import QUICK, LocalRig, Plain, machine, phase_of, pod, program
+from tests.agent.local.machines import (
+    QUICK,
+    LocalRig,
+    Plain,
+    machine,
+    phase_of,
+    pod,
+    program,
+    running,
+    shared,
+)
 from tests.contracts.drivers import config_map, has_no_pods, job, work
 from tests.waiting import PATIENCE_SECONDS
 
@@ -199,7 +209,7 @@ async def test_what_a_machine_cannot_do_is_told_with_its_path(
 
 
 async def test_output_can_be_followed_while_it_is_written(rig: LocalRig, tmp_path: Path) -> None:
-    signal_file = tmp_path / "go"
+    signal_file = shared(tmp_path) / "go"
     text = (
         "import os, time\n"
         "print('first', flush=True)\n"
@@ -233,7 +243,7 @@ async def test_output_is_bounded_and_the_newest_is_kept(tmp_path: Path) -> None:
 async def test_a_container_that_fails_is_started_again_where_its_policy_says_so(
     rig: LocalRig, tmp_path: Path
 ) -> None:
-    count = tmp_path / "count"
+    count = shared(tmp_path) / "count"
     script = f"echo x >> {count}; echo run $(wc -l < {count}); test $(wc -l < {count}) -ge 3"
     one, seen, told = await run(rig, pod("one", "sh", "-c", script, restart="OnFailure"))
     assert (seen.phase, seen.restarts, told) == ("Succeeded", 2, "run 3\n")
@@ -243,7 +253,7 @@ async def test_a_container_that_fails_is_started_again_where_its_policy_says_so(
 async def test_init_containers_run_in_order_and_sidecars_go_with_the_pod(
     rig: LocalRig, tmp_path: Path
 ) -> None:
-    trace = tmp_path / "trace"
+    trace = shared(tmp_path) / "trace"
 
     def says(word: str) -> list[str]:
         return ["sh", "-c", f"echo {word} >> {trace}"]
@@ -296,11 +306,12 @@ async def test_a_job_past_its_deadline_fails_and_its_pods_end(rig: LocalRig) -> 
 async def test_the_stop_signal_comes_first_and_the_grace_is_honoured(
     rig: LocalRig, tmp_path: Path
 ) -> None:
+    saved = shared(tmp_path) / "saved"
     text = (
         "import os, signal, sys, time\n"
         "def save(*_):\n"
         "    open(os.environ['FAIRWAY_CHECKPOINT_FILE'], 'w').close()\n"
-        f"    open({str(tmp_path / 'saved')!r}, 'w').close()\n"
+        f"    open({str(saved)!r}, 'w').close()\n"
         "    sys.exit(0)\n"
         "signal.signal(signal.SIGUSR1, save)\n"
         "print('ready', flush=True)\n"
@@ -311,7 +322,7 @@ async def test_the_stop_signal_comes_first_and_the_grace_is_honoured(
     assert await first_line(rig, one) == "ready"
     await rig.driver.stop(one.metadata.name, Stop(signal="SIGUSR1", grace_seconds=30))
     seen = await rig.until(has_no_pods(one), "the pod gone")
-    assert (tmp_path / "saved").exists()
+    assert saved.exists()
     assert seen.works[one.metadata.name].checkpointed_at is not None
 
 
@@ -324,7 +335,7 @@ async def test_what_ignores_the_signal_is_killed_after_the_grace(rig: LocalRig) 
     )
     one = work("one", pod("one", *program(text)))
     await rig.driver.apply(one)
-    pid = int(await first_line(rig, one))
+    pid = rig.on_machine(one, int(await first_line(rig, one)))
     await rig.driver.stop(one.metadata.name, Stop(grace_seconds=4))
     seen = await rig.driver.observe()
     assert (phase_of(seen, one), is_alive(pid)) == ("Terminating", True)
@@ -358,17 +369,17 @@ print(os.read(read, 100).decode(), flush=True)
         pytest.param("time.sleep(3600)", id="of a pod that is stopped"),
     ],
 )
-async def test_no_daemon_survives_its_pod(rig: LocalRig, then: str) -> None:
-    one = work("one", pod("one", *program(DAEMON + then)))
+async def test_no_daemon_survives_its_pod(rig: LocalRig, tmp_path: Path, then: str) -> None:
+    one = work("one", pod("one", *program(f"{DAEMON}{then}  # {tmp_path}")))
     await rig.driver.apply(one)
     daemon = int(await first_line(rig, one))
     if "exit" not in then:
-        assert is_alive(daemon)
+        assert is_alive(rig.on_machine(one, daemon))
         await rig.driver.stop(one.metadata.name, Stop(grace_seconds=0))
         await rig.until(has_no_pods(one), "the pod gone")
     else:
         await rig.until(is_over(one), "the end of the pod")
-    assert not is_alive(daemon)
+    assert not running(f"# {tmp_path}")
 
 
 async def test_a_next_attempt_is_another_process_and_the_earlier_one_is_gone(rig: LocalRig) -> None:
@@ -377,7 +388,7 @@ async def test_a_next_attempt_is_another_process_and_the_earlier_one_is_gone(rig
     )
     first, second = work("one", script, attempt=1), work("one", script, attempt=2)
     await rig.driver.apply(first)
-    earlier = int(await first_line(rig, first))
+    earlier = rig.on_machine(first, int(await first_line(rig, first)))
     await rig.driver.apply(second)
     await rig.until(
         lambda seen: (
@@ -386,7 +397,7 @@ async def test_a_next_attempt_is_another_process_and_the_earlier_one_is_gone(rig
         "the second attempt",
     )
     assert not is_alive(earlier)
-    assert int(await first_line(rig, second)) != earlier
+    assert rig.on_machine(second, int(await first_line(rig, second))) != earlier
 
 
 async def test_objects_come_and_go_in_one_attempt_and_the_others_run_on(rig: LocalRig) -> None:
@@ -442,13 +453,11 @@ async def test_a_keeper_that_is_killed_takes_its_container_with_it(rig: LocalRig
         "one",
         pod(
             "one",
-            *program(
-                "import os, time; print(os.getppid(), os.getpid(), flush=True); time.sleep(3600)"
-            ),
+            *program("import os, time; print(os.getpid(), flush=True); time.sleep(3600)"),
         ),
     )
     await rig.driver.apply(one)
-    keeper, child = map(int, (await first_line(rig, one)).split())
+    child, keeper = rig.on_machine(one, int(await first_line(rig, one))), rig.keeper(one)
     os.kill(keeper, signal.SIGKILL)
     seen = await rig.until(is_over(one), "the end of the pod")
     assert seen.works[one.metadata.name].pods[0].reason == "Lost"

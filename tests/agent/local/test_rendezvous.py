@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -13,12 +14,13 @@ import pytest
 
 from fairway.agent.drivers.interface import LogQuery
 from tests.agent.local import rendezvous
-from tests.agent.local.machines import LocalRig, machine
+from tests.agent.local.machines import LocalRig, machine, shared
 from tests.contracts.drivers import in_phase, pods_of, work
 
 
-def pair(name: str, *arguments: str) -> dict[str, Any]:
+def pair(rig: LocalRig, name: str, *arguments: str) -> dict[str, Any]:
     """An indexed Job of two workers, as one would write it for any cluster."""
+    script = shutil.copy(rendezvous.__file__, shared(rig.folder.parent))
     index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
     return {
         "apiVersion": "batch/v1",
@@ -37,7 +39,7 @@ def pair(name: str, *arguments: str) -> dict[str, Any]:
                     "containers": [
                         {
                             "name": "main",
-                            "command": [sys.executable, "-S", rendezvous.__file__, *arguments],
+                            "command": [sys.executable, "-S", script, *arguments],
                             "env": [
                                 {"name": "MASTER_ADDR", "value": f"{name}-0.{name}"},
                                 {"name": "MASTER_PORT", "value": "29500"},
@@ -70,7 +72,7 @@ async def line_of(rig: LocalRig, name: str, pod: str) -> str:
 
 
 async def test_two_gangs_of_two_workers_meet_side_by_side(rig: LocalRig) -> None:
-    works = [work(name, pair(name), pods=2) for name in ("one", "two")]
+    works = [work(name, pair(rig, name), pods=2) for name in ("one", "two")]
     for other in works:
         await rig.driver.apply(other)
     for item in works:
@@ -84,10 +86,10 @@ async def test_two_gangs_of_two_workers_meet_side_by_side(rig: LocalRig) -> None
 async def test_a_worker_that_is_killed_fails_the_gang_which_meets_anew_in_the_next_attempt(
     rig: LocalRig,
 ) -> None:
-    first = work("pair", pair("pair", "wait"), pods=2, attempt=1)
+    first = work("pair", pair(rig, "pair", "wait"), pods=2, attempt=1)
     await rig.driver.apply(first)
     pid = int((await line_of(rig, first.metadata.name, "pair-1")).split()[-1])
-    os.kill(pid, signal.SIGKILL)
+    os.kill(rig.on_machine(first, pid, "pair-1"), signal.SIGKILL)
 
     def has_failed(seen: Any) -> bool:
         pods = pods_of(seen, first)
@@ -99,7 +101,7 @@ async def test_a_worker_that_is_killed_fails_the_gang_which_meets_anew_in_the_ne
         )
 
     await rig.until(has_failed, "the failure of the gang")
-    second = work("pair", pair("pair"), pods=2, attempt=2)
+    second = work("pair", pair(rig, "pair"), pods=2, attempt=2)
     await rig.driver.apply(second)
     after = await rig.until(in_phase(second, "Succeeded", 2), "both workers at their end")
     assert {pod.attempt for pod in pods_of(after, second)} == {2}

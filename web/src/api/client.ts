@@ -75,9 +75,28 @@ export async function open(path: string, asking: Asking = {}): Promise<Response>
   const address = query.size ? `${path}?${query}` : path;
   if (looksOnly && !isLooking(asking.method ?? "GET", path))
     throw new Refused(403, "this tab is for looking only, and changes nothing");
-  const response = await sent(address, asking);
+  const response = await sentInTurn(address, asking);
   if (response.status !== 401) return answered(response);
-  return answered((await whenRefused()) ? await sent(address, asking) : response);
+  return answered((await whenRefused()) ? await sentInTurn(address, asking) : response);
+}
+
+const TRIES_MOST = 5;
+const WAIT_SECONDS_MOST = 30;
+
+/** How long a hub that is asked too much wants to be left alone, in milliseconds. */
+export function waitOf(response: Response): number {
+  const seconds = Number(response.headers.get("Retry-After") ?? NaN);
+  return 1000 * (seconds > 0 ? Math.min(seconds, WAIT_SECONDS_MOST) : 1);
+}
+
+/** Sends again what the hub did not look at, after the time that it names. */
+async function sentInTurn(address: string, asking: Asking): Promise<Response> {
+  for (let tries = 1; ; tries++) {
+    const response = await sent(address, asking);
+    if (response.status !== 429 || tries >= TRIES_MOST) return response;
+    await new Promise((resolve) => setTimeout(resolve, waitOf(response)));
+    asking.signal?.throwIfAborted();
+  }
 }
 
 async function sent(address: string, asking: Asking): Promise<Response> {

@@ -1086,6 +1086,8 @@ export interface components {
                         kinds?: string[];
                         /** @description Service accounts of the cluster that pods may use, besides default and those created with their workload. */
                         serviceAccounts?: string[];
+                        /** @description Further types of volumes that pods may mount, such as nfs or csi; hostPath is in `host`. */
+                        volumes?: string[];
                     };
                     /**
                      * Format: int64

@@ -7,6 +7,7 @@ fleet did not make, is not taken over if it runs pods.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from fairway.agent.drivers.kubernetes import marks
 from fairway.agent.drivers.kubernetes.keys import ObjectKey, key_of, key_of_kind
@@ -44,6 +45,18 @@ _GRACE_SECONDS = 30  # of pods without a grace period
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Write:
+    """An object to be written."""
+
+    position: int
+    manifest: Manifest
+    kind: Kind | None
+    served: Served
+    there: JsonObject | None  # as it is now
+    owner: marks.Owner
+
+
 class Making:
     """Makes the objects of works."""
 
@@ -66,30 +79,40 @@ class Making:
         self._picture = picture
         self._find_kind = find_kind
 
-    async def make(self, kept: Kept, work: Work, places: tuple[str, ...] = ()) -> dict[int, str]:
-        """Makes all objects of a work, in order; returns what was refused, by position.
+    def refusals(self, work: Work) -> dict[int, str]:
+        """Why the cluster does not permit a work, by position of the manifests."""
+        written = [
+            (position, manifest.object)
+            for position, manifest in enumerate(work.spec.manifests)
+            if manifest.update != "ReadOnly"
+        ]
+        faults = permitted.faults_in([body for _, body in written], self._permits, self._find_kind)
+        return {written[index][0]: "; ".join(several) for index, several in faults.items()}
 
-        `places` are the nodes that were held for its pods, which should run there.
+    async def make(self, kept: Kept, work: Work, places: tuple[str, ...] = ()) -> dict[int, str]:
+        """Makes all objects of a permitted work; returns what was refused, by position.
+
+        If any is refused, nothing else is made. What runs is made last: it must not run as an
+        account that the cluster has and the work may not use. `places` are the nodes that were held
+        for its pods, which should run there.
         """
-        objects = [manifest.object for manifest in work.spec.manifests]
-        faults = {
-            position: "; ".join(several)
-            for position, several in permitted.faults_in(
-                objects, self._permits, self._find_kind
-            ).items()
-        }
-        kept.looked_at, kept.refused = {}, set(faults)
-        for position, manifest in enumerate(work.spec.manifests):
-            if position in faults and manifest.update != "ReadOnly":
-                continue
+        faults: dict[int, str] = {}
+        kept.looked_at, kept.refused = {}, set()
+        planned = []
+        for position in range(len(work.spec.manifests)):
             try:
-                faults.pop(position, None)
-                kept.refused.discard(position)
-                await self._make(kept, work, position, places)
+                planned += await self._plan(kept, work, position)
             except Refused as refused:
-                faults[position] = str(refused)
-                if not refused.may_pass:
-                    kept.refused.add(position)
+                _note(kept, faults, position, refused)
+        if faults:
+            return faults
+        for write in sorted(planned, key=lambda item: item.kind is not None):
+            try:
+                await self._make(write, work, places)
+            except Refused as refused:
+                _note(kept, faults, write.position, refused)
+                if write.kind is None or not refused.may_pass:
+                    break
         return faults
 
     async def kind_of(self, body: JsonObject) -> Served:
@@ -102,7 +125,8 @@ class Making:
             raise Refused(f"kind: {resource.kind} belongs to the whole cluster")
         return resource
 
-    async def _make(self, kept: Kept, work: Work, position: int, places: tuple[str, ...]) -> None:
+    async def _plan(self, kept: Kept, work: Work, position: int) -> list[_Write]:
+        """What is to be written for a manifest; Refused if it must not be."""
         manifest = work.spec.manifests[position]
         wanted, kind = manifest.object, self._find_kind(manifest.object)
         if not name_of(wanted):
@@ -111,7 +135,7 @@ class Making:
         key = key_of(wanted)
         if manifest.update == "ReadOnly":
             await self._look_at(kept, position, served, key, work)
-            return
+            return []
         if kind is not None and (wrong := kind.faults(wanted)):
             raise Refused("; ".join(wrong))
         await self._follow(served)
@@ -122,10 +146,23 @@ class Making:
         if manifest.update == "CreateOnly" and there is not None:
             if not self._is_ours(there):
                 kept.looked_at[position] = there
-            return
-        body = self._body(manifest, kind, there, work, places)
-        body = marks.with_marks(body, owner, **{marks.POSITION: str(position)})
-        await self._write(manifest, served, key, body, there, work)
+            return []
+        return [
+            _Write(
+                position=position,
+                manifest=manifest,
+                kind=kind,
+                served=served,
+                there=there,
+                owner=owner,
+            )
+        ]
+
+    async def _make(self, write: _Write, work: Work, places: tuple[str, ...]) -> None:
+        body = self._body(write.manifest, write.kind, write.there, work, places)
+        body = marks.with_marks(body, write.owner, **{marks.POSITION: str(write.position)})
+        key = key_of(write.manifest.object)
+        await self._write(write.manifest, write.served, key, body, write.there, work)
 
     async def _look_at(
         self, kept: Kept, position: int, served: Served, key: ObjectKey, work: Work
@@ -211,7 +248,9 @@ class Making:
         work: Work,
     ) -> None:
         kind, name, namespace = key_of_kind(served), key.name, key.namespace
-        if manifest.update == "ServerSideApply":
+        # An account is created, never taken over: one that came into being since may have rights.
+        is_new_account = there is None and permitted.is_account(body)
+        if manifest.update == "ServerSideApply" and not is_new_account:
             patched = await self._hands.patch(
                 kind, name, body, namespace, work, type="apply", force=manifest.force
             )
@@ -241,6 +280,12 @@ class Making:
             self._discovery.forget()
             raise
         return kinds_for_works(catalogue.served, self._find_kind, self._permits)
+
+
+def _note(kept: Kept, faults: dict[int, str], position: int, refused: Refused) -> None:
+    faults[position] = str(refused)
+    if not refused.may_pass:
+        kept.refused.add(position)
 
 
 def kinds_for_works(

@@ -338,6 +338,12 @@ class Opened:
     async def _carry_out(self, kept: Kept, work: Work) -> None:
         """Makes the cluster match a work that has nothing left of earlier attempts."""
         self.works.begin(kept, work)
+        refusals = self.making.refusals(work)
+        kept.refused = set(refusals)
+        if refusals:
+            kept.faults = refusals
+            self.works.touch(kept.label)
+            return
         ready = await self._provision(kept, work)
         if ready is None:
             return
@@ -347,7 +353,8 @@ class Opened:
         else:
             places = await self.reserving.give_up(kept)
             kept.faults = await self.making.make(kept, work, places)
-            await self._remove_unlisted(kept, work)
+            if not kept.faults:
+                await self._remove_unlisted(kept, work)
         self.works.touch(kept.label)
 
     async def _provision(self, kept: Kept, work: Work) -> Work | None:

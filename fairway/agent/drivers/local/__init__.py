@@ -15,11 +15,14 @@ the pod. A hub that is killed loses nothing: the next hub reads the folders.
           lock              held by the supervisor while it lives
           state.json        the state of the pod, written by the supervisor
           stop.json         how the pod is to end, if it is to end
-          checkpoint        touched by the program when it has saved its work
+          shared/checkpoint touched by the program when it has saved its work
           logs/             output by container, framed with the time, at most two files per run
-          volumes/, home/   gone when the pod has ended
+          volumes/, home/, tmp/  gone when the pod has ended
 
 At most one supervisor ever runs a plan: it holds the lock, and refuses a plan that has a state.
+
+Of all this, a pod sees its volumes, its home, its tmp and what it shares (see `isolation`), where
+the machine can isolate pods; supervisors run outside.
 
 `driver` is what an agent calls and what receives changes, `pod_keeper` decides which pods start,
 wait and end, `plans` resolves a pod (with `environment`, `volumes` and `hosts`), `commands` runs

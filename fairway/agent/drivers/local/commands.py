@@ -1,6 +1,6 @@
-"""Commands beside the processes of a pod: in its folder, with its environment, as its user.
+"""Commands beside the processes of a pod: in its folder and its sandbox, with its environment.
 
-A command ends with its container, or when the client goes away: nothing of it is left.
+A command ends with its container, when the client goes away, or when this process is killed.
 """
 
 from __future__ import annotations
@@ -12,20 +12,26 @@ import signal
 import struct
 import termios
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from fairway.agent.drivers.interface import CommandQuery, DriverFault
 from fairway.agent.drivers.local.pods import LocalPod
+from fairway.agent.drivers.local.supervisor import sandbox
 from fairway.clock import Clock
 from fairway.loops import end
+from fairway.parent_death import death_request
 from fairway.streams.requests import Channel, Exchange
 
 Plain = dict[str, Any]
+Init = tuple[int, int]  # the first process of a sandbox, and when it started
 _READ_BYTES = 32 << 10
 _LOOK_SECONDS = 0.5
+_BEGIN_SECONDS = 0.02  # between two looks at a sandbox that is being made
 _SIDE_MOST = 1_000  # rows or columns of a terminal
 
 
@@ -50,8 +56,9 @@ async def run_beside(
     """Runs a command to its end; returns its exit code as a shell would."""
     if has_ended(pod, container["name"]) or not pod.state:
         raise DriverFault(f"the container {container['name']} of {pod.name} does not run")
-    run = _Terminal() if query.has_terminal else _Pipes()
-    await run.start(container, query)
+    box = _Box(query.command, container, await _init_of(pod, container, clock))
+    run = _Terminal(box) if query.has_terminal else _Pipes(box)
+    await run.start(query)
     process = run.process
     await exchange.begin()
     reading = [asyncio.ensure_future(item) for item in run.read(exchange)]
@@ -64,11 +71,27 @@ async def run_beside(
         await asyncio.wait(reading)
         for item in reading:
             item.result()
+        run.box.confirm(code)
         return code if code >= 0 else 128 - code
     finally:
         _kill(process)
         await end((*beside, *reading))
         run.close()
+
+
+async def _init_of(pod: LocalPod, container: Plain, clock: Clock) -> Init:
+    """The first process of the container's sandbox; none if it has no sandbox."""
+    name = container["name"]
+    if not container.get("sandbox"):
+        return 0, 0
+    while not has_ended(pod, name):
+        state = pod.state["containers"].get(name, {})
+        if state.get("state") != "running":
+            break
+        if "pid" in state:
+            return int(state["pid"]), int(state["start"])
+        await clock.sleep(_BEGIN_SECONDS)
+    raise DriverFault(f"the container {name} of {pod.name} does not run")
 
 
 async def _end_with(pod: LocalPod, container: str, process: Process, clock: Clock) -> None:
@@ -83,17 +106,89 @@ def _kill(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-async def _start(container: Plain, query: CommandQuery, **streams: Any) -> Process:
-    try:
-        return await asyncio.create_subprocess_exec(
-            *query.command,
-            cwd=container["cwd"],
-            env=container["env"],
-            start_new_session=True,
-            **streams,
-        )
-    except (OSError, ValueError) as fault:
-        raise DriverFault(f"cannot run {query.command[0]}: {fault}") from fault
+class _Box:
+    """How a command is run: in the sandbox of its container, if that has one.
+
+    There it joins the processes of the container, and sees the same files.
+    """
+
+    def __init__(self, command: Sequence[str], container: Plain, init: Init) -> None:
+        self._command = command
+        self._container = container
+        self._sandbox: Plain | None = container.get("sandbox")
+        self._init = init
+        self._status = -1
+
+    async def start(
+        self,
+        prepare: Callable[[], None] | None = None,
+        more: Mapping[str, str] | None = None,
+        **streams: Any,
+    ) -> Process:
+        """Starts the command, with `more` variables, and after `prepare` in its own process."""
+        env = {**(more or {}), **self._container["env"]}
+        held: list[int] = []
+        try:
+            if self._sandbox is None:
+                words, where = list(self._command), self._container["cwd"]
+            else:
+                words, where = self._enter(env, held), "/"
+                prepare = _after(prepare, partial(sandbox.drop_rights, self._sandbox))
+                env = self._sandbox["mark"]
+            # Last: another user, as the sandbox takes, would undo it.
+            prepare = _after(prepare, death_request(os.getpid()) or _nothing)
+            return await asyncio.create_subprocess_exec(
+                *words,
+                cwd=where,
+                env=env,
+                start_new_session=True,
+                pass_fds=held,
+                preexec_fn=prepare,
+                **streams,
+            )
+        except (OSError, ValueError) as fault:
+            raise DriverFault(f"cannot run {self._command[0]}: {fault}") from fault
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+
+    def _enter(self, env: Mapping[str, str], held: list[int]) -> list[str]:
+        """The words that run the command in the sandbox; they name descriptors that are `held`."""
+        assert self._sandbox is not None
+        options, spaces = sandbox.join_options(*self._init)
+        held += spaces
+        self._status, reported = os.pipe()
+        held.append(reported)
+        options += ("--chdir", self._container["cwd"], "--json-status-fd", str(reported))
+        words, file = sandbox.command(self._sandbox, self._command, env, options)
+        held.append(file)
+        return words
+
+    def confirm(self, code: int) -> None:
+        """DriverFault if the sandbox ended because it could not run the command."""
+        if self._status < 0 or code != sandbox.FAULT:
+            return
+        os.set_blocking(self._status, False)
+        if not sandbox.has_begun(os.read(self._status, _READ_BYTES)):
+            raise DriverFault(f"cannot run {self._command[0]}: it cannot be executed there")
+
+    def close(self) -> None:
+        if self._status >= 0:
+            os.close(self._status)
+            self._status = -1
+
+
+def _nothing() -> None:
+    return
+
+
+def _after(first: Callable[[], None] | None, then: Callable[[], None]) -> Callable[[], None]:
+    def both() -> None:
+        if first is not None:
+            first()
+        then()
+
+    return both
 
 
 class _Pipes:
@@ -101,9 +196,12 @@ class _Pipes:
 
     process: Process
 
-    async def start(self, container: Plain, query: CommandQuery) -> None:
+    def __init__(self, box: _Box) -> None:
+        self.box = box
+
+    async def start(self, query: CommandQuery) -> None:
         given = PIPE if query.has_input else DEVNULL
-        self.process = await _start(container, query, stdin=given, stdout=PIPE, stderr=PIPE)
+        self.process = await self.box.start(stdin=given, stdout=PIPE, stderr=PIPE)
 
     def read(self, exchange: Exchange) -> list[Any]:
         assert self.process.stdout is not None, "a pipe"
@@ -127,6 +225,7 @@ class _Pipes:
                     given.close()
 
     def close(self) -> None:
+        self.box.close()
         if self.process.stdin is not None:
             self.process.stdin.close()
 
@@ -136,23 +235,22 @@ class _Terminal:
 
     process: Process
 
-    def __init__(self) -> None:
+    def __init__(self, box: _Box) -> None:
+        self.box = box
         self._ours, self._theirs = os.openpty()
 
-    async def start(self, container: Plain, query: CommandQuery) -> None:
+    async def start(self, _query: CommandQuery) -> None:
         def take_terminal() -> None:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         theirs = self._theirs
-        env = {"TERM": "xterm", **container["env"]}
         try:
-            self.process = await _start(
-                {**container, "env": env},
-                query,
+            self.process = await self.box.start(
+                take_terminal,
+                {"TERM": "xterm"},
                 stdin=theirs,
                 stdout=theirs,
                 stderr=theirs,
-                preexec_fn=take_terminal,
             )
         except BaseException:
             self.close()
@@ -211,6 +309,7 @@ class _Terminal:
             fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", *sides, 0, 0))
 
     def close(self) -> None:
+        self.box.close()
         if self._ours >= 0:
             os.close(self._ours)
             self._ours = -1

@@ -13,6 +13,7 @@ import shutil
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from fairway.agent.drivers.interface import (
@@ -26,6 +27,7 @@ from fairway.agent.drivers.interface import (
 )
 from fairway.agent.drivers.local import gpus
 from fairway.agent.drivers.local.commands import container_of, has_ended, run_beside
+from fairway.agent.drivers.local.isolation import Isolation
 from fairway.agent.drivers.local.logs import Output
 from fairway.agent.drivers.local.machine import look
 from fairway.agent.drivers.local.observation import note_checkpoint, see_work
@@ -40,6 +42,9 @@ from fairway.api.work import Stop, Work
 from fairway.clock import Clock
 from fairway.metrics.interface import PodUsage
 from fairway.streams.requests import Exchange
+
+# Why no pod may start now; empty if pods may.
+WhyNot = Callable[[], str]
 
 _FOLLOW_SECONDS = 0.1
 _STRAY_SECONDS = 0.02
@@ -57,13 +62,21 @@ class LocalDriver:
         clock: Clock,
         *,
         folder: Path,
+        isolation: Isolation | None,
         limits: Limits | None = None,
+        why_not: WhyNot | None = None,
     ) -> None:
+        """Without `isolation`, pods see what the hub sees.
+
+        `why_not` says why no pod may start now; it is asked before any does.
+        """
         settings = cluster.spec.local
         if settings is None:
             raise ValueError(f"the cluster {cluster.metadata.name} is not a local one")
         self._capacity: Mapping[str, Quantity] = settings.capacity
-        self._limits = limits or Limits(grace_seconds=float(settings.stop_seconds))
+        limits = limits or Limits(grace_seconds=float(settings.stop_seconds))
+        self._limits = replace(limits, isolation=isolation)
+        self._why_not = why_not
         self._find_kind = find_kind
         self._clock = clock
         self._folder = folder.resolve()
@@ -77,6 +90,7 @@ class LocalDriver:
         self._keeping: Keeping | None = None
 
     async def open(self) -> None:
+        self._confirm()
         self._prepare_folder()
         try:
             await self._begin()
@@ -149,7 +163,14 @@ class LocalDriver:
 
     async def apply(self, work: Work) -> None:
         checked_name(work.metadata.name)
+        self._confirm()
         self._keep().apply(work)
+
+    def _confirm(self) -> None:
+        """DriverFault if no pod may start here now."""
+        why_not = self._why_not() if self._why_not is not None else ""
+        if why_not:
+            raise DriverFault(why_not)
 
     async def stop(self, name: str, how: Stop) -> None:
         number = signal.Signals.__members__.get(how.signal or "SIGTERM")
@@ -268,13 +289,19 @@ class LocalDriver:
 
     async def _end_strays(self, pod: LocalPod) -> None:
         """Kills what is left of a pod; only then is the pod lost."""
-        while not pod.end_strays():
-            await self._clock.sleep(_STRAY_SECONDS)
+        await self._end_all_strays(pod)
         pod.look()
         if not pod.is_over:
             message = "its supervisor ended without saying what became of it"
             pod.conclude(self._clock.now(), reason="Lost", message=message)
         self._keep().pod_changed(pod)
+
+    async def _end_all_strays(self, pod: LocalPod) -> None:
+        """Kills what is left of a pod until nothing is; what cannot be killed is tried less."""
+        pause = _STRAY_SECONDS
+        while not pod.end_strays():
+            await self._clock.sleep(pause)
+            pause = min(pause * 1.2, _TICK_SECONDS)
 
     async def _find_again(self, kept: Kept) -> None:
         """Loads the pods that an earlier driver left, with their supervisors."""
@@ -297,8 +324,8 @@ class LocalDriver:
         """Clears what a crash of the machine left of a work; nothing of it may run unseen."""
         for _, _, folder in folders_of_pods(work):
             pod = LocalPod.load(folder)
-            while pod is not None and not pod.end_strays():
-                await self._clock.sleep(_STRAY_SECONDS)
+            if pod is not None:
+                await self._end_all_strays(pod)
         shutil.rmtree(work)
 
     async def _meet(self, pod: LocalPod) -> None:

@@ -20,10 +20,12 @@ from fairway.agent.drivers.local.environment import (
     expand,
 )
 from fairway.agent.drivers.local.hosts import Hosts, Mention
+from fairway.agent.drivers.local.isolation import Isolation
 from fairway.agent.drivers.local.machine import DEVICE_VARIABLES
 from fairway.agent.drivers.local.slots import Share
 from fairway.api.amounts import NANO, Quantity
 from fairway.api.meta import JsonObject
+from fairway.kinds.permitted import is_name
 from fairway.kinds.plain import child, maps_at, text
 from fairway.kinds.rules.pods import NEEDS_CONTROLLER_ANNOTATION
 
@@ -45,7 +47,8 @@ class Limits:
     leftover_seconds: float = 2.0  # for what a container leaves behind when it ends
     backoff_seconds: tuple[float, float] = (10.0, 300.0)  # before the first restart, and at most
     log_bytes_max: int = 16 * 1024 * 1024  # of one file; two are kept for each run
-    host_roots: tuple[Path, ...] = ()  # hostPath volumes must be below one; none: not allowed
+    host_roots: tuple[Path, ...] = ()  # folders that pods may use, also as hostPath volumes
+    isolation: Isolation | None = None  # None: pods see what the hub sees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,24 @@ class Ground:
     ports: Mapping[Mention, int] = field(default_factory=dict)
     devices: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of the whole machine
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def scratch(self) -> tuple[Path, ...]:
+        """Folders that go with the pod."""
+        return tuple(self.folder / name for name in ("volumes", "home", "tmp"))
+
+    @property
+    def shared(self) -> Path:
+        """Where the program leaves word for the driver."""
+        return self.folder / "shared"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.shared / "checkpoint"
 
 
 def check(ground: Ground) -> None:
@@ -76,7 +97,8 @@ def plan(ground: Ground, share: Share) -> tuple[Plain, list[volumes.VolumePlan]]
         "deadline_seconds": deadline if isinstance(deadline, int) else None,
         "backoff_seconds": list(ground.limits.backoff_seconds),
         "log_bytes_max": ground.limits.log_bytes_max,
-        "scratch": [str(ground.folder / "volumes"), str(ground.folder / "home")],
+        "scratch": [str(folder) for folder in ground.scratch],
+        "checkpoint": str(ground.checkpoint),
     }
     return made, folders
 
@@ -137,7 +159,7 @@ def _process(
     path: str,
 ) -> Plain:
     name = text(container, "name")
-    if not name or "/" in name or name.startswith("."):
+    if not is_name(name):
         raise PodFault(f"{path}.name: {name!r} is not the name of a container")
     mounts = volumes.Mounts(container, folders, path)
     pod = ground.around.pod.name
@@ -159,9 +181,41 @@ def _process(
         **{key: mounts.rewritten(value) for key, value in own.items()},
         **_device_variables(container, devices, ground.devices),
     }
-    given = text(container, "workingDir")
-    where = mounts.rewritten(expand(given, own)) if given else str(ground.folder / "home")
-    return {"argv": argv, "env": variables, "cwd": where}
+    given = mounts.rewritten(expand(text(container, "workingDir"), own))
+    return {
+        "argv": argv,
+        "env": variables,
+        "cwd": _working_directory(ground, given),
+        "sandbox": _sandbox(ground),
+    }
+
+
+def _working_directory(ground: Ground, given: str) -> str:
+    """The given one, or the pod's home if none is given or the pod does not see it."""
+    limits, path = ground.limits, Path(given)
+    if not given:
+        return str(ground.home)
+    if limits.isolation is None or path.is_relative_to(ground.folder):
+        return given
+    return given if limits.isolation.shows(path, limits.host_roots) else str(ground.home)
+
+
+def _sandbox(ground: Ground) -> Plain | None:
+    isolation = ground.limits.isolation
+    if isolation is None:
+        return None
+    volumes_folder, home, tmp = ground.scratch
+    return isolation.sandbox(
+        own=(volumes_folder, home, ground.shared),
+        tmp=tmp,
+        folders=ground.limits.host_roots,
+        mark=_mark(ground),
+    )
+
+
+def _mark(ground: Ground) -> dict[str, str]:
+    """By which processes of the pod are known."""
+    return {"FAIRWAY_CHECKPOINT_FILE": str(ground.checkpoint)}
 
 
 def _words(container: JsonObject, name: str, path: str) -> list[str]:
@@ -175,10 +229,13 @@ def _words(container: JsonObject, name: str, path: str) -> list[str]:
 
 def _surrounding(ground: Ground, folders: Sequence[volumes.VolumePlan]) -> dict[str, str]:
     """Variables of every process, which its own variables may override."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    if ground.limits.isolation is not None:
+        inherited |= {"HOME": str(ground.home), "TMPDIR": "/tmp"}  # noqa: S108 - its own
     return {
-        **{name: os.environ[name] for name in _INHERITED if name in os.environ},
+        **inherited,
         "HOSTNAME": text(ground.around.pod.spec, "hostname") or ground.around.pod.name,
-        "FAIRWAY_CHECKPOINT_FILE": str(ground.folder / "checkpoint"),
+        **_mark(ground),
         **{
             "FAIRWAY_VOLUME_" + folder.name.upper().replace("-", "_"): str(folder.folder)
             for folder in folders

@@ -1,7 +1,6 @@
 """Reconciles the works of this machine: which pods start, wait, continue and end.
 
-It decides from what is on disk and in the manifests, in one pass that can be repeated at any time:
-a second `carry_on` changes nothing.
+It decides from what is on disk and in the manifests; a second `carry_on` changes nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from fairway.agent.drivers.local.works import (
     FindKind,
     Kept,
     Waiting,
+    faults_of,
     hosts_of,
     kept_objects,
     object_of,
@@ -185,7 +185,7 @@ class Keeping:
         kept.work, kept.next = work, None
         kept.is_removed, kept.stop = False, None
         kept.hosts, kept.checkpointed_at = None, None
-        kept.ports, kept.created, kept.finals = {}, {}, {}
+        kept.objects, kept.ports, kept.created, kept.finals = {}, {}, {}, {}
         old = sorted((kept.folder / "pods").glob("*"), key=lambda path: int(path.name))
         for folder in old[: -(_ATTEMPTS_KEPT - 1)]:
             shutil.rmtree(folder, ignore_errors=True)
@@ -194,6 +194,8 @@ class Keeping:
     def _run(self, kept: Kept) -> None:
         if kept.hosts is None:
             self._make_objects(kept)
+            if kept.faults:
+                return  # what runs already goes on
             self._drop_placeholders(kept)
             kept.hosts = hosts_of(kept, self._find_kind)
             if self._give_ports(kept, kept.hosts):
@@ -209,15 +211,19 @@ class Keeping:
                 self._start_due(kept, position, kind, body)
 
     def _make_objects(self, kept: Kept) -> None:
-        kept.objects, kept.faults = {}, {}
+        """Makes the objects of a work; none if any of them cannot be made."""
+        objects: dict[int, JsonObject] = {}
+        kept.faults = {}
         for position, manifest in enumerate(kept.work.spec.manifests):
             if manifest.update == "ReadOnly":
                 continue  # a machine has no objects except those of its works
             kind = self._find_kind(manifest.object)
             try:
-                kept.objects[position] = object_of(manifest, kind, kept)
+                objects[position] = object_of(manifest, kind, kept)
             except DriverFault as fault:
                 kept.faults[position] = str(fault)
+        if not kept.faults:
+            kept.objects = objects
 
     def _give_ports(self, kept: Kept, hosts: Hosts) -> bool:
         """Allocates ports for pods that read their own; returns whether there are new ones."""
@@ -267,47 +273,57 @@ class Keeping:
         for pod in due(kind, body, pods_of_object(kept, owner), now=self._now()):
             before = held.get(pod.name)
             remakes = before.remakes + 1 if before is not None else 0
-            kept.waiting[pod.name] = Waiting(
-                pod=pod, owner=owner, remakes=remakes, since=self._now()
-            )
+            wait = Waiting(pod=pod, owner=owner, remakes=remakes, since=self._now())
+            if before is not None and not before.has_begun:
+                # No supervisor holds back what replaces a pod whose own could not start.
+                wait.not_before = self._now() + self._backoff_seconds(remakes)
+                wait.message = "its supervisor could not start, and is tried again after a while"
+            kept.waiting[pod.name] = wait
         for name, waiting_pod in list(kept.waiting.items()):
             if waiting_pod.owner == owner and self._start(kept, waiting_pod, position, body):
                 del kept.waiting[name]
 
     def _start(self, kept: Kept, wait: Waiting, position: int, body: JsonObject) -> bool:
         """Starts a pod if there is room; returns whether it no longer waits."""
+        if self._now() < wait.not_before:
+            return False
         pod = wait.pod
-        folder = kept.new_folder(pod.name)
-        key = kept.key_of(folder)
-        assert kept.hosts is not None
-        ground = Ground(
-            around=self._surroundings(kept, pod, body),
-            folder=folder,
-            hosts=kept.hosts,
-            ports=kept.ports,
-            devices=self.machine.devices,
-            limits=self._limits,
-        )
         try:
+            ground = self._ground(kept, pod, body)
             plans.check(ground)
         except PodFault as fault:
             kept.faults[position] = f"pod {pod.name}: {fault}"
             return True
+        folder = ground.folder
+        key = kept.key_of(folder)
         share = self._room(key, pod.spec, wait)
         if share is None:
             return False
         made, folders = plans.plan(ground, share)
         made |= _record(kept, wait, key, share)
         try:
-            self._make_pod(kept, wait, made, folder, folders)
+            self._make_pod(kept, wait, made, ground, folders)
         except OSError as fault:
             # For example a full disk; the pod waits, and is tried again.
             kept.pods.pop(key, None)
             self._slots.give_back(key)
             shutil.rmtree(folder, ignore_errors=True)
+            wait.failures += 1
+            wait.not_before = self._now() + self._backoff_seconds(wait.failures)
             wait.message = f"the machine could not start it: {fault}"
             return False
         return True
+
+    def _ground(self, kept: Kept, pod: Pod, body: JsonObject) -> Ground:
+        assert kept.hosts is not None
+        return Ground(
+            around=self._surroundings(kept, pod, body),
+            folder=kept.new_folder(pod.name),
+            hosts=kept.hosts,
+            ports=kept.ports,
+            devices=self.machine.devices,
+            limits=self._limits,
+        )
 
     def _room(self, key: str, spec: JsonObject, wait: Waiting) -> Share | None:
         selector = texts(spec, "nodeSelector")
@@ -325,27 +341,34 @@ class Keeping:
         kept: Kept,
         wait: Waiting,
         made: Plain,
-        folder: Path,
+        ground: Ground,
         folders: list[volumes.VolumePlan],
     ) -> None:
-        now = self._now()
-        first, most = self._limits.backoff_seconds
-        delay = min(first * 2 ** (wait.remakes - 1), most) if wait.remakes else 0.0
+        now, folder = self._now(), ground.folder
+        has_waited = wait.not_before > 0
         made |= {
-            "start_at": now + delay,
+            "start_at": now if has_waited else now + self._backoff_seconds(wait.remakes),
             "planned_at": now,
             "boot": boot(),
             "wake": str(self._folder / "wake"),
         }
-        for name in ("logs", "home"):
-            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        given = (*ground.scratch, ground.shared)
+        for place in (folder / "logs", *given):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
         volumes.make(folders)
+        if self._limits.isolation is not None:
+            self._limits.isolation.give(given)
         write_json(folder / "plan.json", made)
         pod = LocalPod(folder, made)
         self.adopt(kept, pod)
         pod.start()
         self._started(pod)
         self._changed()
+
+    def _backoff_seconds(self, times: int) -> float:
+        """How long to wait before a pod is started again that was started so many times."""
+        first, most = self._limits.backoff_seconds
+        return min(first * 2 ** min(times - 1, 30), most) if times else 0.0
 
     def _surroundings(self, kept: Kept, pod: Pod, body: JsonObject) -> Surroundings:
         return Surroundings(
@@ -364,7 +387,7 @@ class Keeping:
         """Makes placeholder pods, one for each pod that would run first; they have no process."""
         for position, manifest in enumerate(kept.work.spec.manifests):
             kind = self._find_kind(manifest.object)
-            if kind is None or kind.faults(manifest.object):
+            if kind is None or faults_of(kind, manifest.object):
                 continue
             for pod in due(kind, kind.release(manifest.object), (), now=self._now()):
                 self._hold_room(kept, pod, f"placeholder-{position}-{pod.name}")
@@ -372,7 +395,10 @@ class Keeping:
     def _hold_room(self, kept: Kept, pod: Pod, name: str) -> None:
         if name in kept.by_name(_NOBODY):
             return
-        folder = kept.new_folder(name)
+        try:
+            folder = kept.new_folder(name)
+        except PodFault:
+            return  # it is told when the pod is to start
         key = kept.key_of(folder)
         wait = kept.waiting.setdefault(
             name, Waiting(pod=pod, owner=_NOBODY, remakes=0, since=self._now())

@@ -74,6 +74,11 @@ class LocalPod:
         return self.state.get("finished_at") is not None
 
     @property
+    def has_begun(self) -> bool:
+        """Whether its supervisor ever ran."""
+        return "pid" in self.state
+
+    @property
     def is_ready(self) -> bool:
         return self.state.get("phase") == "Ready" and not self.is_ending
 
@@ -181,7 +186,7 @@ class LocalPod:
         return not strays
 
     def _strays(self) -> Iterator[int]:
-        mark = b"FAIRWAY_CHECKPOINT_FILE=" + os.fsencode(self.folder / "checkpoint")
+        mark = b"FAIRWAY_CHECKPOINT_FILE=" + os.fsencode(self._checkpoint)
         argument = os.fsencode(self.folder)
         for pid, (_, state) in processes().items():
             if state in "ZX" or pid == os.getpid():
@@ -247,9 +252,13 @@ class LocalPod:
     def checkpointed_at(self) -> float | None:
         """When the program last signalled that it saved its work."""
         try:
-            return (self.folder / "checkpoint").stat().st_mtime
+            return self._checkpoint.lstat().st_mtime  # the pod could have made it a link
         except OSError:
             return None
+
+    @property
+    def _checkpoint(self) -> Path:
+        return Path(self.plan.get("checkpoint") or self.folder / "checkpoint")
 
 
 @cache

@@ -1,7 +1,7 @@
 """Volumes as folders; mount paths are rewritten to these folders.
 
-A process sees the machine's own files, so nothing can be mounted for it alone. A mount path in a
-command, an argument, a variable or the working directory is replaced by the folder;
+Nothing is mounted at the mount paths, since not every machine can isolate processes. A mount path
+in a command, an argument, a variable or the working directory is replaced by the folder;
 `FAIRWAY_VOLUME_NAME` also holds the folder of each volume.
 """
 

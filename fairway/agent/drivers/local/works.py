@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairway.agent.drivers.interface import DriverFault
+from fairway.agent.drivers.local.environment import PodFault
 from fairway.agent.drivers.local.hosts import Hosts, Mention
 from fairway.agent.drivers.local.pods import LocalPod, read_json, write_json
 from fairway.api import codec
 from fairway.api.meta import JsonObject
 from fairway.api.work import Manifest, Work
 from fairway.kinds.interface import Kind, Pod
+from fairway.kinds.permitted import is_name
 from fairway.kinds.plain import child, name_of, namespace_of, text
 
 FindKind = Callable[[JsonObject], Kind | None]
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 # Kinds that are only data; there is nothing to run for them.
 _SILENT = {
     ("v1", "ConfigMap"),
@@ -36,13 +36,15 @@ _SILENT = {
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Waiting:
-    """A pod that is to run and has no room yet."""
+    """A pod that is to run and has no room yet, or that the machine could not start."""
 
     pod: Pod
     owner: str
     remakes: int  # how often it was replaced
     since: float
     message: str = ""
+    failures: int = 0  # how often the machine could not start it
+    not_before: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -77,7 +79,12 @@ class Kept:
         return {pod.name: pod for pod in self.pods.values() if pod.owner == owner}
 
     def new_folder(self, pod: str) -> Path:
-        """The folder for a new pod; the output of an earlier pod of that name stays."""
+        """The folder for a new pod; the output of an earlier pod of that name stays.
+
+        PodFault if the name of the pod is no name but a path.
+        """
+        if not is_name(pod):
+            raise PodFault(f"metadata.name: {pod!r} is not the name of a pod")
         attempt, number = self.folder / "pods" / str(self.attempt), 0
         while (attempt / str(number) / pod).exists():
             number += 1
@@ -122,7 +129,7 @@ class Kept:
 
 def checked_name(name: str) -> str:
     """Checks the name of a work, which becomes the name of a folder."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise DriverFault(f"{name!r} is not the name of a work")
     return name
 
@@ -131,6 +138,14 @@ def owner_of(manifest: JsonObject) -> str:
     """Identifies an object, whatever its position among the manifests."""
     kind = (text(manifest, "apiVersion"), text(manifest, "kind"))
     return "/".join((*kind, namespace_of(manifest), name_of(manifest)))
+
+
+def faults_of(kind: Kind, manifest: JsonObject) -> list[str]:
+    """Why a manifest cannot run here; names of pods become names of folders."""
+    faults = kind.faults(manifest)
+    pods = () if faults else kind.pods(kind.release(manifest))
+    wrong = next((pod.name for pod in pods if not is_name(pod.name)), None)
+    return faults if wrong is None else [f"{wrong!r} is not the name of a pod"]
 
 
 def object_of(manifest: Manifest, kind: Kind | None, kept: Kept) -> JsonObject:
@@ -142,7 +157,7 @@ def object_of(manifest: Manifest, kind: Kind | None, kept: Kept) -> JsonObject:
     if not name_of(wanted):
         raise DriverFault("metadata.name: an object needs a name")
     if kind is not None:
-        faults = kind.faults(wanted)
+        faults = faults_of(kind, wanted)
         if faults:
             raise DriverFault("; ".join(faults))
         wanted = kind.release(wanted)

@@ -79,25 +79,34 @@ class Objects:
     def get(self, key: Key) -> Kept | None:
         return self._kept.get(key)
 
-    def apply(self, manifest: Manifest, wanted: JsonObject, *, owner: str) -> JsonObject | None:
-        """Makes or updates an object by its update strategy; raises Refused.
+    def check(self, manifest: Manifest, *, owner: str) -> None:
+        """Raises Refused if an object cannot be made or updated."""
+        if manifest.update == "ReadOnly":
+            return
+        wanted = self._released(manifest)
+        self._check(wanted)
+        key = key_of(wanted)
+        kept = self._kept.get(key)
+        if kept is None or kept.owner in ("", owner) or manifest.update == "CreateOnly":
+            return
+        if manifest.update != "ServerSideApply" or not manifest.force:
+            message = f"{key[1]} {key[2]}/{key[3]} belongs to the work {kept.owner}"
+            raise Refused(message, may_pass=True)
+
+    def apply(self, manifest: Manifest, *, owner: str) -> JsonObject | None:
+        """Makes or updates an object by its update strategy, after its check.
 
         Returns None for a read-only object that does not exist.
         """
+        wanted = self._released(manifest)
         key = key_of(wanted)
         kept = self._kept.get(key)
         if manifest.update == "ReadOnly":
             return kept.body if kept else None
-        self._check(wanted)
         if kept is None:
             kept = Kept(body=self._new(wanted), owner=owner)
             self._kept[key] = kept
             return kept.body
-        if kept.owner not in ("", owner) and manifest.update != "CreateOnly":
-            is_taken = manifest.update == "ServerSideApply" and manifest.force
-            if not is_taken:
-                message = f"{key[1]} {key[2]}/{key[3]} belongs to the work {kept.owner}"
-                raise Refused(message, may_pass=True)
         kept.owner = kept.owner or owner
         if manifest.update != "CreateOnly":
             kept.body = _update(kept.body, wanted, manifest.ignored_fields)
@@ -113,6 +122,10 @@ class Objects:
             kept.owner = ""
         else:
             del self._kept[key]
+
+    def _released(self, manifest: Manifest) -> JsonObject:
+        kind = self.find_kind(manifest.object)
+        return manifest.object if kind is None else kind.release(manifest.object)
 
     def _check(self, wanted: JsonObject) -> None:
         api_version, name = text(wanted, "apiVersion"), text(wanted, "kind")

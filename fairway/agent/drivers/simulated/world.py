@@ -289,20 +289,20 @@ class World:
             self._lives.begin(new, now)
 
     def _make_objects(self, made: Made) -> None:
+        """Makes the objects of a work; none if any of them is refused."""
         name = made.work.metadata.name
         made.faults, made.refused = {}, set()
         for position, manifest in enumerate(made.work.spec.manifests):
-            wanted = manifest.object
-            kind = self._find_kind(wanted)
-            if kind is not None:
-                wanted = kind.release(wanted)
             try:
-                body = self.objects.apply(manifest, wanted, owner=name)
+                self.objects.check(manifest, owner=name)
             except Refused as refused:
                 made.faults[position] = str(refused)
                 if not refused.may_pass:
                     made.refused.add(position)
-                continue
+        if made.faults:
+            return
+        for position, manifest in enumerate(made.work.spec.manifests):
+            body = self.objects.apply(manifest, owner=name)
             if body is None:
                 made.objects.pop(position, None)
             else:

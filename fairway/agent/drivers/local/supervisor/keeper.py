@@ -28,11 +28,14 @@ from fairway.agent.drivers.local.supervisor.processes import (
     end_descendants,
     send,
     start_of,
+    steady_time,
 )
+from fairway.agent.drivers.local.supervisor.sandbox import FAULT, become, has_begun, main_process
 
 _PASS_SECONDS = 0.01
 _OUTPUT_BYTES = 65536
 _START_ERROR = 128  # the exit code of container runtimes for a process that did not start
+_REASON_BYTES = 500
 
 
 class Keeper:
@@ -45,23 +48,29 @@ class Keeper:
         self.log = Log(f"logs/{spec['name']}.log", log_bytes_max)
         self.alarm = wake_pipe()
         self.output = -1
+        self.status = -1  # where a sandbox reports; -1: there is none
+        self.reported = b""
+        self.first_output = b""
         self.main = 0
+        self.init = 0  # of the sandbox, in which the main process runs
         self.exit_code: int | None = None
         self.asked: int | None = None  # the signal that ends the container
+        self.is_signal_due = False
         self.kill_at: float | None = None
         self.pass_seconds = _PASS_SECONDS
 
     def run(self) -> None:
-        self.main, self.output, fault = start_process(self.spec)
+        self.main, self.output, self.status, fault = start_process(self.spec)
         if fault:
             self.log.write(f"{fault}\n".encode())
             os.waitpid(self.main, 0)
             self.say(exit_code=_START_ERROR, reason="StartError", message=fault)
             return
-        self.say(pid=self.main, start=start_of(self.main))
+        if self.status < 0:
+            self.say(pid=self.main, start=start_of(self.main))
         while True:
             self.reap()
-            now = time.time()
+            now = steady_time()
             if self.kill_at is not None and now >= self.kill_at and end_descendants(os.getpid()):
                 break
             if self.exit_code is not None and not descendants(os.getpid()):
@@ -69,8 +78,18 @@ class Keeper:
             self.wait(now)
         self.reap()
         self.drain()
+        self.say(**self.end())
+
+    def end(self) -> Plain:
+        """How the run ended."""
         code = self.exit_code if self.exit_code is not None else 137
-        self.say(exit_code=code, reason="Completed" if code == 0 else "Error")
+        if self.status >= 0 and code == FAULT:
+            self.read_status()
+            if not has_begun(self.reported):  # so all output is bubblewrap's
+                said = self.first_output.decode(errors="replace").strip()
+                fault = f"cannot start {self.spec['argv'][0]}: {said}"
+                return {"exit_code": _START_ERROR, "reason": "StartError", "message": fault}
+        return {"exit_code": code, "reason": "Completed" if code == 0 else "Error"}
 
     def reap(self) -> None:
         """Reaps ended processes; once the main process has ended, signals the rest to end."""
@@ -88,13 +107,30 @@ class Keeper:
             for left in descendants(os.getpid()):
                 send(left, self.asked or signal.SIGTERM)
             if self.kill_at is None:
-                self.kill_at = time.time() + float(self.spec["leftover_seconds"])
+                self.kill_at = steady_time() + float(self.spec["leftover_seconds"])
 
     def wait(self, now: float) -> None:
         poll = select.poll()
-        for descriptor in (self.alarm, self.control, self.output):
+        listened = [self.alarm, self.control, self.output]
+        if not self.init and self.exit_code is None:
+            listened.append(self.status)
+        for descriptor in listened:
             if descriptor >= 0:
                 poll.register(descriptor, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(self.patience(now))}
+        if self.output in ready:
+            self.read_output()
+        if self.status in ready:
+            self.read_status()
+        if self.alarm in ready:
+            read_signals(self.alarm)
+        if self.control in ready:
+            self.obey(os.read(self.control, _OUTPUT_BYTES))
+        if self.is_signal_due:
+            self.pass_on()
+
+    def patience(self, now: float) -> float | None:
+        """Milliseconds until the next step that needs no event; None: never."""
         patience = None
         if self.kill_at is not None:
             patience = (self.kill_at - now) * 1000
@@ -104,13 +140,9 @@ class Keeper:
                 self.pass_seconds = min(self.pass_seconds * 1.2, 1.0)
         if self.exit_code is not None:
             patience = min(patience or 1000.0, 1000.0)
-        ready = {descriptor for descriptor, _ in poll.poll(patience)}
-        if self.output in ready:
-            self.read_output()
-        if self.alarm in ready:
-            read_signals(self.alarm)
-        if self.control in ready:
-            self.obey(os.read(self.control, _OUTPUT_BYTES))
+        if self.is_signal_due:
+            patience = _PASS_SECONDS * 1000
+        return patience
 
     def obey(self, orders: bytes) -> None:
         if not orders:  # the supervisor is gone: nothing survives it
@@ -122,9 +154,28 @@ class Keeper:
             if order.startswith("s"):
                 number, stop_by = order[1:].split(" ")
                 self.asked, self.kill_at = int(number), float(stop_by)
-                send(self.main, self.asked)
+                self.is_signal_due = True
             elif order.startswith("g"):
                 self.kill_at = min(self.kill_at or float(order[1:]), float(order[1:]))
+
+    def pass_on(self) -> None:
+        """Sends the signal that ends the container, once its main process runs."""
+        main = self.main
+        if self.status >= 0:
+            main = main_process(self.init) if self.init else 0
+        if main and self.asked is not None:
+            send(main, self.asked)
+        self.is_signal_due = not main and self.exit_code is None
+
+    def read_status(self) -> None:
+        """Reads what the sandbox reports: first its init process, and at last the exit code."""
+        with contextlib.suppress(BlockingIOError):
+            while chunk := os.read(self.status, _OUTPUT_BYTES):
+                self.reported += chunk
+        line, is_whole, _ = self.reported.partition(b"\n")
+        if is_whole and not self.init:
+            self.init = int(json.loads(line)["child-pid"])
+            self.say(pid=self.init, start=start_of(self.init))
 
     def read_output(self) -> bool:
         try:
@@ -135,6 +186,8 @@ class Keeper:
             os.close(self.output)
             self.output = -1
             return False
+        if len(self.first_output) < _REASON_BYTES:
+            self.first_output += chunk[:_REASON_BYTES]
         self.log.write(chunk)
         return True
 
@@ -196,36 +249,42 @@ def keep_previous_logs(name: str, *, is_first: bool) -> None:
                 os.unlink(old)  # noqa: PTH108 - as above
 
 
-def start_process(spec: Plain) -> tuple[int, int, str]:
-    """Starts the process; returns its pid, its output descriptor, and why it failed to start."""
+def start_process(spec: Plain) -> tuple[int, int, int, str]:
+    """Starts the process: its pid, its output, its sandbox's status, and why it did not start."""
     output, written = os.pipe()
     trouble, troubled = os.pipe()
+    status, reported = os.pipe() if spec.get("sandbox") else (-1, -1)
     pid = os.fork()
     if pid == 0:
         try:
-            _become(spec, written)
+            _become(spec, written, reported)
         except BaseException as fault:
             os.write(troubled, str(fault).encode())
         os._exit(_START_ERROR)
-    os.close(written)
-    os.close(troubled)
     said = b""
+    for descriptor in (written, troubled, reported):
+        if descriptor >= 0:
+            os.close(descriptor)
     while chunk := os.read(trouble, 4096):
         said += chunk
     os.close(trouble)
-    os.set_blocking(output, False)
+    for descriptor in (output, status):
+        if descriptor >= 0:
+            os.set_blocking(descriptor, False)
     why = f"cannot start {spec['argv'][0]}: {said.decode(errors='replace')}" if said else ""
-    return pid, output, why
+    return pid, output, status, why
 
 
-def _become(spec: Plain, output: int) -> None:
+def _become(spec: Plain, output: int, status: int) -> None:
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.umask(0o022)
-    os.chdir(spec["cwd"])
     for signal_number in (*SIGNALS, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(signal_number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    if spec.get("sandbox"):
+        become(spec, status)
+    os.chdir(spec["cwd"])
     os.execvpe(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606 - no shell is the point

@@ -31,6 +31,7 @@ from fairway.agent.drivers.local.supervisor.processes import (
     adopt_orphans,
     end_descendants,
     start_of,
+    steady_time,
 )
 
 _PASS_SECONDS = 0.01  # between two passes of ending what is left
@@ -94,9 +95,9 @@ class Supervisor:
         self.plan = plan
         self.containers = [Container(container) for container in plan["containers"]]
         self.phase = "Starting"
+        self.begun_at = self.since = steady_time()
         for container in self.containers:
-            container.not_before = plan["start_at"]
-        self.begun_at = self.since = time.time()
+            container.not_before = self.begun_at + plan["start_at"] - plan["planned_at"]
         self.started_at: float | None = None
         self.finished_at: float | None = None
         self.reason = ""
@@ -131,7 +132,7 @@ class Supervisor:
     # Steps
 
     def step(self) -> None:
-        now = time.time()
+        now = steady_time()
         deadline = self.deadline()
         if deadline is not None and now >= deadline and self.stop_by is None:
             self.reason = "DeadlineExceeded"
@@ -197,7 +198,7 @@ class Supervisor:
     def turn(self, phase: str) -> None:
         if phase != self.phase:
             self.phase = phase
-            self.since = time.time()
+            self.since = steady_time()
 
     def deadline(self) -> float | None:
         seconds = self.plan.get("deadline_seconds")
@@ -215,7 +216,7 @@ class Supervisor:
         self.begin_stop(int(how["signal"]), float(how["grace_seconds"]))
 
     def begin_stop(self, number: int, grace: float) -> None:
-        stop_by = time.time() + grace
+        stop_by = steady_time() + grace
         if self.stop_by is None or number != self.signal:
             self.tell(f"s{number} {stop_by}")
         elif stop_by < self.stop_by:
@@ -299,7 +300,7 @@ class Supervisor:
         deadline = self.deadline()
         if deadline is not None:
             due.append(deadline)
-        now = time.time()
+        now = steady_time()
         if self.stop_by is not None:
             due = [now + (_PASS_SECONDS if not self._any_running() else 3600.0)]
         if self.wake_is_due:
@@ -327,7 +328,7 @@ class Supervisor:
             while not end_descendants(os.getpid(), spare={c.keeper for c in self.containers}):
                 time.sleep(_PASS_SECONDS)
             container.record.update(exit_code=137, reason="Lost", message="its keeper was killed")
-        container.record.setdefault("finished_at", time.time())
+        container.record.setdefault("finished_at", steady_time())
         self.settle(container)
 
     def settle(self, container: Container) -> None:
@@ -338,7 +339,7 @@ class Supervisor:
         ran = container.record["finished_at"] - container.record["started_at"]
         container.failures = 0 if ran >= _RUN_SECONDS_TO_FORGIVE else container.failures
         first, most = self.plan["backoff_seconds"]
-        container.not_before = time.time() + min(first * 2**container.failures, most)
+        container.not_before = steady_time() + min(first * 2**container.failures, most)
         container.failures = min(container.failures + 1, 30)
         container.restarts += 1
         container.state = "waiting"

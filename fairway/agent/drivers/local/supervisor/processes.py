@@ -1,12 +1,29 @@
-"""Processes of this machine, from /proc."""
+"""Processes of this machine, from /proc, and a time for them that does not jump."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import time
 
 SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def _monotonic() -> float:
+    boot = getattr(time, "CLOCK_BOOTTIME", None)  # also counts while the machine sleeps
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
+_OFFSET = time.time() - _monotonic()
+
+
+def steady_time() -> float:
+    """The time, on the course that it had when the pod started.
+
+    A machine's time that is set forward must end no pod, nor one that is set back delay its end.
+    """
+    return _monotonic() + _OFFSET
 
 
 def adopt_orphans() -> None:

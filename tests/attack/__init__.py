@@ -1,0 +1,1 @@
+"""Attacks: each test does what an attacker with some credential would do."""

@@ -1,0 +1,205 @@
+"""An agent's credential is worth its own cluster: what it makes up moves, claims and reads nothing.
+
+An agent may create works in the namespace of its cluster, and write their status and its report.
+Each test does with these rights what would take a run from another cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairway.api.meta import JsonObject
+from fairway.api.names import ADOPTED, PLACEMENT, work_namespace
+from fairway.clock import VirtualClock
+from fairway.kinds.volumes import BOUND_IN
+from fairway.store.embedded.store import EmbeddedStore
+from fairway.store.interface import Patch, Stored, Write
+from fairway.store.keys import VOLUME_CLAIMS, WORKLOADS, WORKS
+from tests.controllers.fleets import Fleet, running, summary_of
+from tests.controllers.test_running import ELSEWHERE, FLEET, job
+
+AGENT = Write(user="system:serviceaccount:fairway-cluster-shanghai:fairway-agent", manager="agent")
+BROUGHT_BACK = {ADOPTED: "true"}
+HONEST, FORGER = "hangzhou", "shanghai"
+SECRET = """
+apiVersion: v1
+kind: Secret
+metadata: {name: keys, namespace: default}
+stringData: {token: opensesame}
+"""
+CLAIM = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: scans, namespace: default}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+
+
+@pytest.fixture
+async def fleet(store: EmbeddedStore, clock: VirtualClock, tmp_path: Path) -> AsyncIterator[Fleet]:
+    """A job of hangzhou that uses a Secret; nothing is to run in shanghai."""
+    async with running(store, clock, tmp_path / "clusters") as fleet:
+        await fleet.apply(FLEET + "---\n" + ELSEWHERE + "---\n" + SECRET)
+        await clock.advance(20)
+        await fleet.change_cluster(FORGER, {"spec": {"hold": "Hold"}})
+        await fleet.apply(with_secret(job("train", seconds=600)))
+        assert summary_of(await fleet.until("train", "Running", 30)) == HONEST
+        yield fleet
+
+
+def with_secret(text: str) -> str:
+    return text.replace(
+        "image: training", "image: training\n                  envFrom: [{secretRef: {name: keys}}]"
+    )
+
+
+async def work_of(fleet: Fleet, cluster: str = HONEST, name: str = "default.train") -> JsonObject:
+    return (await fleet.store.get(WORKS, name, work_namespace(cluster))).object()
+
+
+async def forge(
+    fleet: Fleet,
+    *,
+    labels: Mapping[str, str] = BROUGHT_BACK,
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> JsonObject:
+    """A work that the agent of shanghai makes up after one of hangzhou, which it may have seen."""
+    known = await work_of(fleet)
+    if annotations is None:
+        annotations = known["metadata"]["annotations"]
+    body = {
+        **known,
+        "metadata": {
+            "name": known["metadata"]["name"],
+            "namespace": work_namespace(FORGER),
+            "labels": dict(labels),
+            "annotations": dict(annotations),
+        },
+        "spec": {**known["spec"], "cluster": FORGER, "attempt": 99, **spec},
+        "status": {},
+    }
+    stored = await fleet.store.create(WORKS, body, namespace=work_namespace(FORGER), write=AGENT)
+    return stored.object()
+
+
+async def works_of_the_forger(fleet: Fleet) -> list[Stored]:
+    works = (await fleet.store.list(WORKS)).items
+    return [
+        stored
+        for stored in works
+        if stored.object()["metadata"]["namespace"] == work_namespace(FORGER)
+    ]
+
+
+async def nothing_has_moved(fleet: Fleet) -> None:
+    await fleet.clock.advance(30)
+    workload = await fleet.workload("train")
+    assert (workload.status.phase, summary_of(workload)) == ("Running", HONEST)
+    assert (await fleet.pods(HONEST), await fleet.pods(FORGER)) == (1, 0)
+
+
+@pytest.mark.parametrize("label", ["true", "ended"])
+async def test_a_made_up_work_takes_no_run_from_another_cluster(fleet: Fleet, label: str) -> None:
+    await forge(fleet, labels={ADOPTED: label}, annotations={})
+    await nothing_has_moved(fleet)
+
+
+async def test_a_proof_of_another_cluster_proves_nothing(fleet: Fleet) -> None:
+    await forge(fleet)
+    await nothing_has_moved(fleet)
+
+
+async def test_a_placement_claims_no_room_in_another_cluster(fleet: Fleet) -> None:
+    made_up = await forge(fleet, cluster=HONEST)
+    assert HONEST in made_up["metadata"]["annotations"][PLACEMENT]
+    await nothing_has_moved(fleet)
+
+
+async def test_no_secret_is_sent_to_whoever_asks(fleet: Fleet) -> None:
+    await forge(fleet, manifests=[])
+    await nothing_has_moved(fleet)
+    for stored in await works_of_the_forger(fleet):
+        assert b"b3BlbnNlc2FtZQ" not in stored.raw
+
+
+async def test_a_made_up_work_does_not_keep_a_workload_from_its_place(fleet: Fleet) -> None:
+    await forge(fleet, cluster=HONEST)
+    await fleet.change_cluster(FORGER, {"spec": {"hold": "None"}})
+    await fleet.change_cluster(HONEST, {"spec": {"hold": "HoldAndDrain"}})
+    moved = await fleet.until(
+        "train", lambda it: it.status.phase == "Running" and summary_of(it) == FORGER, 200
+    )
+    assert moved.status.claim is not None
+    assert moved.status.claim.attempt == 2
+
+
+async def test_the_proof_of_an_earlier_run_takes_over_no_later_workload_of_that_name(
+    fleet: Fleet,
+) -> None:
+    await fleet.change_cluster(FORGER, {"spec": {"hold": "None"}})
+    await fleet.change_cluster(HONEST, {"spec": {"hold": "HoldAndDrain"}})
+    await fleet.until("train", lambda it: summary_of(it) == FORGER, 120)
+    await fleet.until("train", "Running", 60)
+    kept = await work_of(fleet, FORGER)
+    await fleet.store.delete(WORKLOADS, "train", namespace="default", write=AGENT)
+    while (await fleet.store.list(WORKS)).items:
+        await fleet.clock.advance(0.5)
+    await fleet.change_cluster(HONEST, {"spec": {"hold": "None"}})
+    await fleet.change_cluster(FORGER, {"spec": {"hold": "Hold"}})
+    await fleet.apply(job("train", seconds=600))
+    assert summary_of(await fleet.until("train", "Running", 60)) == HONEST
+    metadata = {key: kept["metadata"][key] for key in ("name", "namespace", "annotations")}
+    metadata["labels"] = {ADOPTED: "true"}
+    body = {**kept, "metadata": metadata, "status": {}}
+    await fleet.store.create(WORKS, body, namespace=work_namespace(FORGER), write=AGENT)
+    await nothing_has_moved(fleet)
+
+
+async def test_a_made_up_work_does_not_keep_a_workload_from_being_stopped(fleet: Fleet) -> None:
+    await forge(fleet, labels={})
+    await fleet.clock.advance(5)
+    await fleet.change("train", {"spec": {"cancelled": True}})
+    await fleet.until("train", "Cancelled", 90)
+    assert await fleet.pods(HONEST) == 0
+
+
+async def test_no_agent_uses_up_the_terms_of_the_fleet(fleet: Fleet) -> None:
+    before = fleet.plane.terms.term
+    patch = Patch(type="merge", body={"status": {"term": (1 << 30) - 1}})
+    await fleet.store.patch(
+        WORKS,
+        "default.train",
+        patch,
+        namespace=work_namespace(HONEST),
+        subresource="status",
+        write=AGENT,
+    )
+    await fleet.change("train", {"spec": {"priority": 5}})
+    await fleet.clock.advance(10)
+    await fleet.apply(job("other", seconds=5))
+    await fleet.until("other", "Succeeded", 60)
+    assert fleet.plane.terms.term < before + 100
+
+
+async def test_a_made_up_work_binds_no_volume(fleet: Fleet) -> None:
+    await fleet.apply(CLAIM)
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "scans", "namespace": "default"},
+    }
+    await forge(fleet, manifests=[{"object": volume}])
+    await fleet.clock.advance(30)
+    stored = await fleet.store.get(VOLUME_CLAIMS, "scans", "default")
+    assert BOUND_IN not in stored.object()["metadata"].get("annotations", {})
+
+
+async def test_what_is_made_up_is_deleted_in_the_end(fleet: Fleet) -> None:
+    await forge(fleet)
+    await fleet.clock.advance(70)
+    assert await works_of_the_forger(fleet) == []
