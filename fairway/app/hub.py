@@ -276,7 +276,7 @@ def _local_clusters(api: Api, options: HubOptions) -> LocalClusters:
         return tenant_among(api.authenticator.identities(), api.authorizer.bound())
 
     own = options.kubernetes.kubeconfig if options.kubernetes is not None else None
-    files = (options.tls_key, Path(own).expanduser() if own else None)
+    files = (options.tls_key, options.keys.file, Path(own).expanduser() if own else None)
     return LocalClusters(
         hidden=(options.data, *(file for file in files if file is not None)),
         folders=options.local_folders,

@@ -77,7 +77,9 @@ class LocalClusters:
             folder=folder,
             isolation=isolation,
             limits=Limits(
-                grace_seconds=float(cluster.spec.local.stop_seconds), host_roots=self._folders
+                grace_seconds=float(cluster.spec.local.stop_seconds),
+                host_roots=self._folders,
+                shares_working_directories=lambda: not self._find_tenant(),
             ),
             why_not=why_not,
         )

@@ -15,6 +15,7 @@ from fairway.agent.drivers.local.supervisor.processes import descendants
 from fairway.api.names import OVER
 from tests.agent.local.machines import supervisor
 from tests.attack import thief
+from tests.attack.test_machines_that_cannot_isolate import ALICE, binding
 from tests.endtoend.hubs import HubProcess, hub_process
 from tests.endtoend.test_real_processes import job
 from tests.streams.talking import run
@@ -60,7 +61,7 @@ async def test_neither_a_pod_nor_a_command_beside_it_gets_anything_of_the_hub_or
         assert await hub.line_of("other", "", SECRET) == SECRET
         pods = hub.data / "clusters" / "here" / "pods"
         above = supervisor(pods, "default.other")
-        pids = [hub.process, above, *descendants(above)]
+        pids = [hub.pid, above, *descendants(above)]
         script = shutil.copy(thief.__file__, hub.shared)
         wanted = ([admin_token(hub), SECRET, OF_THE_HUB], str(hub.data), pids)
         command = [sys.executable, "-S", script, *map(json.dumps, wanted)]
@@ -75,3 +76,26 @@ async def test_neither_a_pod_nor_a_command_beside_it_gets_anything_of_the_hub_or
         assert int(count) < 10  # bubblewrap, the pod's own process, and those of this command
         assert "No such file" in heard.by_channel[2].decode()
         assert user != "0" or os.geteuid() != 0
+
+
+async def test_a_folder_of_the_machine_is_a_working_directory_only_without_tenants(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "notes").write_text("of the machine")
+
+    async def output(hub: HubProcess, name: str) -> str:
+        body = job(name, ["cat", "notes"])
+        template = body["spec"]["template"]["manifests"][0]["spec"]["template"]
+        template["spec"]["containers"][0]["workingDir"] = str(project)
+        await hub.client.create(body)
+        await hub.until(name, lambda one: one.status.phase in OVER, f"the end of {name}")
+        return await hub.log(name)
+
+    async with hub_process(tmp_path) as hub:
+        assert await output(hub, "alone") == "of the machine"
+        await hub.client.create(binding(ALICE))
+        told = await output(hub, "shared")
+        assert told.startswith(f"fairway: this pod does not see {project} and runs in its home;")
+        assert "of the machine" not in told

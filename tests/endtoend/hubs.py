@@ -52,12 +52,6 @@ class HubProcess:
         self._client: AsyncClient | None = None
         self._reading: asyncio.Task[None] | None = None
 
-    @property
-    def process(self) -> int:
-        """The process of this life."""
-        assert self._process is not None
-        return self._process.pid
-
     async def launch(self) -> None:
         """Begins a life, and does not wait for anything."""
         self._process = await asyncio.create_subprocess_exec(

@@ -46,10 +46,10 @@ def cluster(capacity: Mapping[str, Any]) -> Cluster:
 
 
 @cache
-def isolation() -> Isolation | None:
+def isolation(hidden: tuple[Path, ...] = ()) -> Isolation | None:
     """How pods of tests are isolated; where the machine cannot, they are not."""
     try:
-        return find_isolation()
+        return find_isolation(hidden)
     except NotIsolated as why:
         if is_required():
             pytest.fail(f"pods cannot be isolated: {why}")
@@ -74,8 +74,15 @@ class LocalRig:
 
     quick_seconds = 0.05
 
-    def __init__(self, folder: Path, capacity: Mapping[str, Any], limits: Limits) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        capacity: Mapping[str, Any],
+        limits: Limits,
+        hidden: tuple[Path, ...] = (),
+    ) -> None:
         self.folder = folder / "local"
+        self._hidden = hidden
         self._capacity = capacity
         self._limits = replace(limits, host_roots=(shared(folder),))
         self.driver = self._new()
@@ -87,7 +94,7 @@ class LocalRig:
             SystemClock(),
             folder=self.folder,
             limits=self._limits,
-            isolation=isolation(),
+            isolation=isolation(self._hidden),
         )
 
     def supervisor(self, one: Work) -> int:
@@ -121,9 +128,10 @@ async def machine(
     *,
     capacity: Mapping[str, Any] | None = None,
     limits: Limits = QUICK,
+    hidden: tuple[Path, ...] = (),
 ) -> AsyncIterator[LocalRig]:
     """A local cluster; whatever a test leaves running is ended after it."""
-    rig = LocalRig(folder, capacity or {"cpu": "16", "memory": "8Gi"}, limits)
+    rig = LocalRig(folder, capacity or {"cpu": "16", "memory": "8Gi"}, limits, hidden)
     await rig.driver.open()
     try:
         yield rig

@@ -63,8 +63,42 @@ async def test_a_working_directory_that_a_pod_cannot_see_is_its_home(
     rig: LocalRig, where: str, is_seen: bool
 ) -> None:
     _, _, told = await run(rig, pod("one", "pwd", container={"workingDir": where}))
-    assert (told == f"{where}\n") == is_seen
-    assert is_seen or told.endswith("/one/home\n")
+    *note, folder = told.splitlines()
+    if is_seen:
+        assert (note, folder) == ([], where)
+    else:
+        assert folder.endswith("/one/home")
+        assert note[0].startswith(f"fairway: this pod does not see {where} and runs in its home; ")
+
+
+@pytest.mark.parametrize(
+    ("where", "is_seen"),
+    [
+        ("project", True),
+        ("project/sources", True),
+        ("link", False),  # leads nowhere in the sandbox
+        ("data", False),
+        (".", False),  # the hub's data is in it
+        ("/run", False),
+    ],
+)
+async def test_without_tenants_a_pod_sees_the_working_directory_that_it_names(
+    tmp_path: Path, where: str, is_seen: bool
+) -> None:
+    if isolation() is None:
+        pytest.skip("this machine cannot isolate pods")
+    (tmp_path / "project" / "sources").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "project")
+    for folder in (tmp_path / "data", tmp_path / "project", tmp_path / "project" / "sources"):
+        folder.mkdir(exist_ok=True)
+        (folder / "train.py").write_text("print('trained')")
+    limits = replace(QUICK, shares_working_directories=lambda: True)
+    async with machine(tmp_path, limits=limits, hidden=(tmp_path / "data",)) as rig:
+        folder = str(tmp_path / where)
+        one = pod("one", sys.executable, "train.py", container={"workingDir": folder})
+        _, _, told = await run(rig, one)
+    assert ("trained" in told) == is_seen
+    assert ("does not see" in told) != is_seen
 
 
 async def test_nothing_of_the_machine_can_be_changed(rig: LocalRig) -> None:

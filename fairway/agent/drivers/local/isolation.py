@@ -34,6 +34,7 @@ _SETTINGS = (
     "os-release", "passwd", "pki/ca-trust", "pki/tls/certs", "protocols", "resolv.conf", "services",
     "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "vulkan",
 )  # fmt: skip
+_OF_THE_SYSTEM = ("/dev", "/proc", "/run", "/sys")  # pods have their own, or none
 _DEVICES = ("nvidia*", "dri", "kfd")
 _TRIAL_SECONDS_MAX = 30
 _TRIAL = (
@@ -83,6 +84,14 @@ class Isolation:
         """Whether every pod sees a path of the machine, if all may use `folders`."""
         everywhere = (*map(Path, (*_PROGRAMS, *_LINKED)), *_interpreter(), *folders)
         return str(path) in ("/", "/tmp") or _is_below(path, everywhere)  # noqa: S108 - its own
+
+    def may_share(self, folder: Path) -> bool:
+        """Whether pods may use a folder without reaching what is the hub's."""
+        try:
+            check_folders([folder], self.hidden)
+        except RefusedFolder:
+            return False
+        return folder == folder.resolve()  # a link would lead nowhere in the sandbox
 
     def give(self, folders: Iterable[Path]) -> None:
         """Makes the pod the owner of folders and of everything in them."""
@@ -142,6 +151,8 @@ def check_folders(folders: Iterable[Path], hidden: Iterable[Path]) -> None:
     for folder in folders:
         if not folder.is_dir():
             raise RefusedFolder(f"{folder} is not a folder")
+        if _is_below(folder.resolve(), map(Path, _OF_THE_SYSTEM)):
+            raise RefusedFolder(f"pods may not use {folder}: it is the system's own")
         for path in own:
             here, there = folder.resolve(), path.resolve()
             if there.is_relative_to(here) or here.is_relative_to(there):

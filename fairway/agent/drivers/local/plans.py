@@ -7,7 +7,7 @@ restarts in the same way with or without a hub.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,10 @@ _INHERITED = (
     "LD_LIBRARY_PATH",
 )  # fmt: skip
 _NO_DEVICES = {"NVIDIA_VISIBLE_DEVICES": "void"}
+_UNSEEN = (
+    "fairway: this pod does not see {} and runs in its home; "
+    "the option --local-folder of the hub gives pods folders of its machine"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,8 @@ class Limits:
     log_bytes_max: int = 16 * 1024 * 1024  # of one file; two are kept for each run
     host_roots: tuple[Path, ...] = ()  # folders that pods may use, also as hostPath volumes
     isolation: Isolation | None = None  # None: pods see what the hub sees
+    # Whether pods see the working directories that they name: nobody but administrators has pods.
+    shares_working_directories: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,25 +188,32 @@ def _process(
         **_device_variables(container, devices, ground.devices),
     }
     given = mounts.rewritten(expand(text(container, "workingDir"), own))
+    folder, shared = _working_directory(ground, given)
     return {
         "argv": argv,
         "env": variables,
-        "cwd": _working_directory(ground, given),
-        "sandbox": _sandbox(ground),
+        "cwd": folder,
+        "note": _UNSEEN.format(given) if given not in ("", folder) else "",
+        "sandbox": _sandbox(ground, shared),
     }
 
 
-def _working_directory(ground: Ground, given: str) -> str:
-    """The given one, or the pod's home if none is given or the pod does not see it."""
+def _working_directory(ground: Ground, given: str) -> tuple[str, tuple[Path, ...]]:
+    """The given one, or the pod's home if it does not see that; and the folders it may use."""
     limits, path = ground.limits, Path(given)
+    shared = limits.host_roots
     if not given:
-        return str(ground.home)
+        return str(ground.home), shared
     if limits.isolation is None or path.is_relative_to(ground.folder):
-        return given
-    return given if limits.isolation.shows(path, limits.host_roots) else str(ground.home)
+        return given, shared
+    if limits.isolation.shows(path, shared):
+        return given, shared
+    if limits.shares_working_directories() and limits.isolation.may_share(path):
+        return given, (*shared, path)
+    return str(ground.home), shared
 
 
-def _sandbox(ground: Ground) -> Plain | None:
+def _sandbox(ground: Ground, shared: Sequence[Path]) -> Plain | None:
     isolation = ground.limits.isolation
     if isolation is None:
         return None
@@ -208,7 +221,7 @@ def _sandbox(ground: Ground) -> Plain | None:
     return isolation.sandbox(
         own=(volumes_folder, home, ground.shared),
         tmp=tmp,
-        folders=ground.limits.host_roots,
+        folders=shared,
         mark=_mark(ground),
     )
 

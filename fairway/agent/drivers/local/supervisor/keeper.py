@@ -60,6 +60,8 @@ class Keeper:
         self.pass_seconds = _PASS_SECONDS
 
     def run(self) -> None:
+        if self.spec.get("note"):
+            self.log.write(f"{self.spec['note']}\n".encode())
         self.main, self.output, self.status, fault = start_process(self.spec)
         if fault:
             self.log.write(f"{fault}\n".encode())
