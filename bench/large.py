@@ -225,7 +225,7 @@ def _cluster(board: _Board) -> Object:
     status: Object = {
         "phase": phase,
         "driverVersion": f"v1.3{at % 4}.2",
-        "agent": {"version": "0.4.0", "lastSeenAt": _stamp(NOW)},
+        "agent": {"version": "0.5.0", "lastSeenAt": _stamp(NOW)},
         "nodes": nodes,
         "readyNodes": nodes,
         "workloads": len(board.works),

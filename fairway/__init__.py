@@ -4,4 +4,4 @@ The core decides, controllers carry out, agents touch the world; the folders say
 docs/architecture.md for the rooms and the words used in them.
 """
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"

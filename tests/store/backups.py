@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import fairway
 from fairway.app.restore import restore_folder
 from fairway.hub.backing import embedded_moment
 from fairway.sealing import Keyring
@@ -18,7 +19,7 @@ async def back_up(store: EmbeddedStore | Moment, keys: Keyring | None = None) ->
         store=moment.store,
         version=moment.version,
         taken_at="2026-11-18T09:00:00Z",
-        written_by="0.4.0",
+        written_by=fairway.__version__,
         key=keys.current if keys else "",
     )
     chunks = [chunk async for chunk in write_lines(header, moment.items, keys)]

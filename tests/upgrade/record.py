@@ -3,8 +3,9 @@
     python -m tests.upgrade.record VERSION      writes tests/upgrade/VERSION/
 
 `data.tar.xz` is the data folder of a hub that stopped in the middle of a story, with its record of
-decisions; `story.json` says what must be found in it; `wire.json` is what an agent and its hub said
-to each other. Nothing in them is secret, and nothing names the machine that they were made on.
+decisions; `hub.backup` is an encrypted backup of its store; `story.json` says what must be found in
+both; `wire.json` is what an agent and its hub said to each other. Nothing in them is secret, and
+nothing names the machine that they were made on.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from pathlib import Path
 
 from fairway import __version__
 from fairway.clock import VirtualClock
+from fairway.sealing import Keyring
+from tests.store.backups import back_up
 from tests.upgrade.story import HERE, Plain, hub, play, told
 from tests.wire.record import conversation
 
-DATA, STORY, WIRE = "data.tar.xz", "story.json", "wire.json"
+DATA, BACKUP, STORY, WIRE = "data.tar.xz", "hub.backup", "story.json", "wire.json"
+KEY = b"the key of recorded backups only"
 
 
 def main() -> None:
@@ -42,10 +46,12 @@ async def record(folder: Path) -> None:
         async with hub(data, VirtualClock()) as fleet:
             await play(fleet)
             found = await told(fleet)
+            lines = await back_up(fleet.store, Keyring([KEY]))
         packed = pack(data)
     said = await conversation()
     folder.mkdir()
     (folder / DATA).write_bytes(packed)
+    (folder / BACKUP).write_bytes(b"".join(lines))
     write(folder / STORY, found)
     write(folder / WIRE, said)
 

@@ -6,6 +6,7 @@ agents and hubs of two versions say to each other is tested in `tests/wire`.
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
 from contextlib import closing
@@ -18,17 +19,21 @@ from fairway.api.kinds import KINDS
 from fairway.api.rollout import Rollout
 from fairway.api.schemas import schema_of
 from fairway.app import HubOptions, open_hub
+from fairway.app.restore import restore_folder
 from fairway.clock import VirtualClock
 from fairway.controllers.history.answers import Asked
 from fairway.controllers.scheduling.record import replay
 from fairway.hub.decision_log import read_segment, segments
+from fairway.hub.encryption_keys import KeySource
 from fairway.resources.resource import Resource
+from fairway.sealing import Keyring
+from fairway.server.access.private_files import write_private
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, ResourceKey, Write
 from fairway.store.keys import ROLLOUTS, WORKLOADS
 from tests.controllers.fleets import Fleet
 from tests.controllers.test_running import job
-from tests.upgrade.record import DATA, STORY, unpack
+from tests.upgrade.record import BACKUP, DATA, KEY, STORY, unpack
 from tests.upgrade.story import HERE, Plain, hub
 from tests.wire.test_wire import FIELD, strewn
 
@@ -45,6 +50,7 @@ FROM_THE_START = (
 )
 STRUCTS = {kind.qualified: kind.struct for kind in KINDS}
 UNKNOWN_IN = {"fleetpolicies.governance.fairway.dev": "0.3.0"}  # and in versions before
+WITHOUT_BACKUPS = ("0.1.0", "0.2.0", "0.3.0", "0.4.0")
 WITHOUT_DECIDED = ("0.1.0", "0.2.0", "0.3.0")  # they kept no decisions for the next hub
 USER = Write(user="ada", manager="ada")
 
@@ -75,7 +81,26 @@ async def test_a_hub_opens_the_data_and_every_object_can_be_read(
     wanted = story(version)["kinds"]
     kinds = {kind for kind in STRUCTS if version.name > UNKNOWN_IN.get(kind, "")}
     assert kinds <= set(wanted), "the story has an object of each of our kinds"
-    options = HubOptions(data=unpack(version, tmp_path), port=0, has_controllers=False)
+    await _read_all(version, unpack(version, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "version",
+    [path for path in VERSIONS if path.name not in WITHOUT_BACKUPS],
+    ids=lambda path: path.name,
+)
+async def test_a_hub_opens_what_is_restored_from_a_backup(version: Path, tmp_path: Path) -> None:
+    lines = (version / BACKUP).read_bytes().splitlines(keepends=True)
+    key = tmp_path / "key"
+    write_private(key, base64.b64encode(KEY))
+    await restore_folder(lambda: iter(lines), tmp_path / "hub", Keyring([KEY]))
+    await _read_all(version, tmp_path / "hub", keys=KeySource(file=key))
+
+
+async def _read_all(version: Path, data: Path, keys: KeySource | None = None) -> None:
+    """Opens a hub, and reads every object that the version left."""
+    wanted = story(version)["kinds"]
+    options = HubOptions(data=data, port=0, has_controllers=False, keys=keys or KeySource())
     async with open_hub(options, clock=later(version)) as opened:
         store = opened.store
         assert isinstance(store, EmbeddedStore)
