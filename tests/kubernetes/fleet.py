@@ -128,8 +128,10 @@ class Member:
         )
 
     def apply(self, *bodies: Json) -> None:
+        """Objects as given, also where an agent of an earlier test wrote its own."""
         listed = {"apiVersion": "v1", "kind": "List", "items": list(bodies)}
-        self.kubectl("apply", "--server-side", "-f", "-", given=json.dumps(listed))
+        words = ("apply", "--server-side", "--force-conflicts", "-f", "-")
+        self.kubectl(*words, given=json.dumps(listed))
 
     def remove(self, *made: str) -> None:
         """Deletes objects that may be there, such as `namespace/team`, and waits until they are

@@ -47,7 +47,7 @@ class Broken:
 
     async def leader(self) -> HubProcess:
         holder = int((await self.term())["holderIdentity"].rpartition("-")[2])
-        return next(replica for replica in self.replicas if replica.process == holder)
+        return next(replica for replica in self.replicas if replica.pid == holder)
 
     async def until_another_leads(self, before: Json) -> None:
         await seen(
@@ -95,11 +95,11 @@ async def the_leader_is_killed(all_of_it: Broken) -> None:
 
 async def the_leader_is_paused_until_another_leads(all_of_it: Broken) -> None:
     before, leader = await all_of_it.term(), await all_of_it.leader()
-    os.kill(leader.process, signal.SIGSTOP)
+    os.kill(leader.pid, signal.SIGSTOP)
     try:
         await all_of_it.until_another_leads(before)
     finally:
-        os.kill(leader.process, signal.SIGCONT)
+        os.kill(leader.pid, signal.SIGCONT)
 
 
 async def the_leader_is_asked_to_end(all_of_it: Broken) -> None:

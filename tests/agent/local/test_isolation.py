@@ -78,7 +78,7 @@ async def test_a_working_directory_that_a_pod_cannot_see_is_its_home(
         ("project/sources", True),
         ("link", False),  # leads nowhere in the sandbox
         ("data", False),
-        (".", False),  # the hub's data is in it
+        (".", True),  # without the hub's data in it
         ("/run", False),
     ],
 )
@@ -89,16 +89,22 @@ async def test_without_tenants_a_pod_sees_the_working_directory_that_it_names(
         pytest.skip("this machine cannot isolate pods")
     (tmp_path / "project" / "sources").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "project")
-    for folder in (tmp_path / "data", tmp_path / "project", tmp_path / "project" / "sources"):
+    data, project = tmp_path / "data", tmp_path / "project"
+    for folder in (data, tmp_path, project, project / "sources"):
         folder.mkdir(exist_ok=True)
-        (folder / "train.py").write_text("print('trained')")
+        (folder / "train.py").write_text(
+            f"import os; print('trained', *(os.listdir({str(data)!r}) if {where == '.'} else ()))"
+        )
     limits = replace(QUICK, shares_working_directories=lambda: True)
     async with machine(tmp_path, limits=limits, hidden=(tmp_path / "data",)) as rig:
         folder = str(tmp_path / where)
         one = pod("one", sys.executable, "train.py", container={"workingDir": folder})
         _, _, told = await run(rig, one)
-    assert ("trained" in told) == is_seen
-    assert ("does not see" in told) != is_seen
+    if is_seen:
+        assert told == "trained\n"  # and nothing of the hub's data
+    else:
+        assert "does not see" in told
+        assert "trained" not in told
 
 
 async def test_nothing_of_the_machine_can_be_changed(rig: LocalRig) -> None:

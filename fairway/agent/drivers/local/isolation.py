@@ -86,20 +86,10 @@ class Isolation:
         return str(path) in ("/", "/tmp") or _is_below(path, everywhere)  # noqa: S108 - its own
 
     def may_share(self, folder: Path) -> bool:
-        """Whether pods may use a folder without reaching what is the hub's."""
-        try:
-            check_folders([folder], self.hidden)
-        except RefusedFolder:
-            return False
-        return folder == folder.resolve()  # a link would lead nowhere in the sandbox
-
-    def give(self, folders: Iterable[Path]) -> None:
-        """Makes the pod the owner of folders and of everything in them."""
-        if self.user is None:
-            return
-        for folder in folders:
-            for path in (folder, *folder.rglob("*")):
-                os.chown(path, self.user, self.user, follow_symlinks=False)
+        """Whether an administrator's pod may use a folder; what is the hub's in it is covered."""
+        if folder != folder.resolve() or folder == Path("/"):
+            return False  # a link would lead nowhere in the sandbox
+        return not _is_below(folder, (*map(Path, _OF_THE_SYSTEM), *self.hidden, *_of_the_hub()))
 
     def _options(
         self, own: Sequence[Path], tmp: Path | None, folders: Sequence[Path]
@@ -122,13 +112,30 @@ class Isolation:
             yield from ("--ro-bind-try", str(path), str(path))
         for path in folders:
             yield from ("--bind", str(path), str(path))
-        for path in self.hidden:
-            if _is_below(path, seen):
-                nothing = ("--tmpfs",) if path.is_dir() else ("--ro-bind", os.devnull)
-                yield from (*nothing, str(path))
+        yield from self._covers(seen, folders)
         for path in own:
             yield from ("--bind", str(path), str(path))
         yield from ("--remount-ro", "/")
+
+    def _covers(self, seen: Sequence[Path], folders: Sequence[Path]) -> Iterator[str]:
+        """What is the hub's in mounted folders is read-only, or hidden."""
+        for path in _of_the_hub():
+            if _is_below(path, folders):
+                yield from ("--ro-bind-try", str(path), str(path))
+        for path in self.hidden:
+            if _is_below(path, (*seen, *folders)) and path.exists():
+                nothing = ("--tmpfs",) if path.is_dir() else ("--ro-bind", os.devnull)
+                yield from (*nothing, str(path))
+
+
+def give(folders: Iterable[Path], sandbox: Plain | None) -> None:
+    """Makes the user of a sandbox the owner of folders and of everything in them."""
+    user = None if sandbox is None else sandbox["user"]
+    if user is None:
+        return
+    for folder in folders:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, user, user, follow_symlinks=False)
 
 
 def find_isolation(hidden: Iterable[Path] = ()) -> Isolation:
@@ -147,7 +154,7 @@ def find_isolation(hidden: Iterable[Path] = ()) -> Isolation:
 
 def check_folders(folders: Iterable[Path], hidden: Iterable[Path]) -> None:
     """RefusedFolder if pods could reach what is the hub's through a folder that they may use."""
-    own = [*hidden, *_interpreter(), Path(fairway.__file__).parent]
+    own = [*hidden, *_of_the_hub()]
     for folder in folders:
         if not folder.is_dir():
             raise RefusedFolder(f"{folder} is not a folder")
@@ -203,6 +210,11 @@ def _interpreter() -> tuple[Path, ...]:
     """Where the hub's Python is."""
     given = [Path(sys.prefix), Path(sys.base_prefix)]
     return _outermost([*given, *(path.resolve() for path in given)])
+
+
+def _of_the_hub() -> tuple[Path, ...]:
+    """Programs that the hub runs: whoever changes them is the hub."""
+    return _outermost([*_interpreter(), Path(fairway.__file__).parent.resolve()])
 
 
 def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:

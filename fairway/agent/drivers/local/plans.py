@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +148,16 @@ def _containers(ground: Ground, share: Share) -> tuple[list[Plain], list[volumes
                 "leftover_seconds": ground.limits.leftover_seconds,
             }
         )
+    _share_user(made)
     return made, folders
+
+
+def _share_user(containers: Sequence[Plain]) -> None:
+    """Lets all containers of a pod run as the hub's own user, if one of them does."""
+    sandboxes = [made["sandbox"] for made in containers if made["sandbox"] is not None]
+    if any(sandbox["user"] is None for sandbox in sandboxes):
+        for sandbox in sandboxes:
+            sandbox["user"] = None
 
 
 def _in_order(spec: JsonObject) -> Iterator[tuple[str, str, JsonObject]]:
@@ -217,6 +226,9 @@ def _sandbox(ground: Ground, shared: Sequence[Path]) -> Plain | None:
     isolation = ground.limits.isolation
     if isolation is None:
         return None
+    if len(shared) > len(ground.limits.host_roots):
+        # An administrator's folder: only the hub's user is sure to read and write there.
+        isolation = replace(isolation, user=None)
     volumes_folder, home, tmp = ground.scratch
     return isolation.sandbox(
         own=(volumes_folder, home, ground.shared),

@@ -15,6 +15,7 @@ from fairway.agent.drivers.interface import DriverFault
 from fairway.agent.drivers.local import plans, volumes
 from fairway.agent.drivers.local.environment import PodFault, Surroundings
 from fairway.agent.drivers.local.hosts import Hosts, free_ports
+from fairway.agent.drivers.local.isolation import give
 from fairway.agent.drivers.local.machine import Machine
 from fairway.agent.drivers.local.observation import note_checkpoint, pods_of_object
 from fairway.agent.drivers.local.plans import Ground, Limits, Plain
@@ -356,8 +357,8 @@ class Keeping:
         for place in (folder / "logs", *given):
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         volumes.make(folders)
-        if self._limits.isolation is not None:
-            self._limits.isolation.give(given)
+        for container in made["containers"][:1]:  # all are of one user
+            give(given, container["sandbox"])
         write_json(folder / "plan.json", made)
         pod = LocalPod(folder, made)
         self.adopt(kept, pod)

@@ -42,7 +42,7 @@ def become(spec: Plain, status: int) -> None:
     space = _new_user_namespace(sandbox)
     own = ["--unshare-user"] if space < 0 else ["--userns", str(space)]
     options = [*own, "--unshare-pid", "--unshare-ipc", "--json-status-fd", str(status)]
-    options += ("--chdir", spec["cwd"])
+    options += ("--chdir", spec["cwd"], "--cap-drop", "ALL")
     words, file = command(sandbox, spec["argv"], spec["env"], options)
     for descriptor in (file, status, space):
         if descriptor >= 0:
