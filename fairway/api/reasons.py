@@ -91,6 +91,10 @@ class Code(StrEnum):
     TASKS_FAILED = "TasksFailed"
 
 
+# Ends of attempts, some of them causes, in which a cluster refused to make the objects at all.
+REFUSALS = frozenset({Code.TEMPLATE_REFUSED.value, "QuotaRefused", "KindMissing"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
     """One reason; fields that do not apply are empty."""

@@ -11,7 +11,7 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.names import OVER
 from fairway.api.podset import PodSet
 from fairway.api.queue import Queue
-from fairway.api.reasons import Code
+from fairway.api.reasons import REFUSALS
 from fairway.api.submission import (
     CREATED_BY,
     SUBMITTED_BY,
@@ -335,7 +335,7 @@ def _refusals(workload: Workload) -> tuple[tuple[str, str], ...]:
     for attempt in workload.status.history:
         for cluster in attempt.clusters:
             said.pop(cluster, None)
-            if attempt.reason == Code.TEMPLATE_REFUSED.value and cluster in avoided:
+            if attempt.reason in REFUSALS and cluster in avoided:
                 said[cluster] = attempt.message
     return tuple(said.items())
 
