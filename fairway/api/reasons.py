@@ -28,6 +28,7 @@ class Code(StrEnum):
     PARTLY_PLACED = "PartlyPlaced"
     POLICY_VIOLATED = "PolicyViolated"
     DEVICES_NOT_COUNTED = "DevicesNotCounted"
+    PODS_NOT_COUNTED = "PodsNotCounted"
     # Its queue.
     NO_QUEUE = "NoQueue"
     QUEUE_HELD = "QueueHeld"
@@ -337,6 +338,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.DEVICES_NOT_COUNTED: lambda r: (
         f"the devices that it asks for cannot be counted: {r.other}"
     ),
+    Code.PODS_NOT_COUNTED: lambda r: f"some of its pods would not be counted: {r.other}",
     Code.NO_QUEUE: lambda r: f"there is no queue {r.queue}" if r.queue else "it names no queue",
     Code.QUEUE_HELD: lambda r: f"queue {r.queue} is held",
     Code.QUEUE_BROKEN: lambda r: f"queue {r.queue} is not part of a tree: {r.other}",
