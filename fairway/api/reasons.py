@@ -28,6 +28,7 @@ class Code(StrEnum):
     PARTLY_PLACED = "PartlyPlaced"
     POLICY_VIOLATED = "PolicyViolated"
     DEVICES_NOT_COUNTED = "DevicesNotCounted"
+    PODS_NOT_COUNTED = "PodsNotCounted"
     # Its queue.
     NO_QUEUE = "NoQueue"
     QUEUE_HELD = "QueueHeld"
@@ -89,6 +90,10 @@ class Code(StrEnum):
     PENDING_TOO_LONG = "PendingTooLong"
     RUN_LIMIT_EXCEEDED = "RunLimitExceeded"
     TASKS_FAILED = "TasksFailed"
+
+
+# Ends of attempts, some of them causes, in which a cluster refused to make the objects at all.
+REFUSALS = frozenset({Code.TEMPLATE_REFUSED.value, "QuotaRefused", "KindMissing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,6 +338,7 @@ _SENTENCES: Mapping[Code, Callable[[Reason], str]] = {
     Code.DEVICES_NOT_COUNTED: lambda r: (
         f"the devices that it asks for cannot be counted: {r.other}"
     ),
+    Code.PODS_NOT_COUNTED: lambda r: f"some of its pods would not be counted: {r.other}",
     Code.NO_QUEUE: lambda r: f"there is no queue {r.queue}" if r.queue else "it names no queue",
     Code.QUEUE_HELD: lambda r: f"queue {r.queue} is held",
     Code.QUEUE_BROKEN: lambda r: f"queue {r.queue} is not part of a tree: {r.other}",

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 import msgspec
 
+from fairway.api.claim import Claim
 from fairway.api.report import WorkState
 from fairway.api.report_changes import continues
 from fairway.store.interface import Stored
@@ -20,6 +22,35 @@ from fairway.store.mirrors import Mirror, Name
 
 # Called with the cluster and the name of a work that changed.
 StateFollower = Callable[[str, str], None]
+
+
+class Known(Protocol):
+    """What is known of one work."""
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def phase(self) -> str: ...
+
+
+def has_succeeded(claim: Claim, known_in: Callable[[str], Known | None]) -> bool:
+    """Whether all that a claim places has succeeded, and none of its copies lacks a place.
+
+    `known_in` has what is known of the work in a cluster; what it says of another attempt does not
+    count.
+    """
+    known = [(placement, known_in(placement.cluster)) for placement in claim.placements]
+    return (
+        bool(known)
+        and not claim.missing_copies
+        and all(
+            work is not None
+            and work.phase == "Succeeded"
+            and work.attempt == (placement.attempt or claim.attempt)
+            for placement, work in known
+        )
+    )
 
 
 class _Spec(msgspec.Struct, rename="camel"):

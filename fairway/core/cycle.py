@@ -316,8 +316,8 @@ def _refusal(workload: Workload) -> Reason | None:
     if workload.refused_by:
         namespace, _ = namespace_and_name(workload.key)
         return Reason(code=Code.NOT_A_SUBMITTER, queue=workload.refused_by, other=namespace)
-    if workload.uncounted:
-        return Reason(code=Code.DEVICES_NOT_COUNTED, other=workload.uncounted)
+    if workload.uncounted is not None:
+        return workload.uncounted
     violation = workload.enforced_violation
     return None if violation is None else violation_reason(violation)
 

@@ -15,6 +15,7 @@ from typing import Literal
 
 from fairway.api.governance import Violation
 from fairway.api.meta import NodeTerm, Rung, Taint, Toleration
+from fairway.api.reasons import Reason
 from fairway.core.allowances import Admitted
 from fairway.core.fleet_policy import FleetPolicy, longest_run
 from fairway.core.likeness import RemembersLikeness
@@ -238,7 +239,7 @@ class Workload(RemembersLikeness):
     is_on_trial: bool = False  # new in a queue that refuses what can never start
     fleet_policies: tuple[FleetPolicy, ...] = ()  # that apply to its namespace, by name
     violations: tuple[Violation, ...] = ()  # of their rules, wherever it runs
-    uncounted: str = ""  # why the devices that it asks for cannot be counted
+    uncounted: Reason | None = None  # why some of its pods or devices cannot be counted
     # Clusters whose rules for its namespace refuse its pods in every form, with why.
     not_admitted: tuple[tuple[str, str], ...] = ()
     preemptible: bool = True

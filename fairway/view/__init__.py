@@ -4,6 +4,7 @@
     queues, workloads, clusters, policies, prices  API objects as the core's plain values
     fleet_policies  which fleet policies apply to a workload, and what it breaks
     forms         the forms in which a workload may run, with the devices that it asks for
+    pod_counts    the pods that are charged: no fewer and no smaller than run
     devices       devices as resources: by class, and by what they count as
     admission     what clusters with rules for a namespace make of the pods of a workload
     charges       how requests count in quota, by the rules of the fleet

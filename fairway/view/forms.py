@@ -7,37 +7,40 @@ own uses the first way in all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from fairway.api.fleet import FleetSpec
 from fairway.api.podset import Alternative, PodSet, PodSetChange
+from fairway.api.reasons import Code, Reason
 from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.kinds.device_claims import NO_DEVICES, Counted, Way, way_name, with_devices
 from fairway.view.charges import counts_as
 from fairway.view.devices import classes_of, taken_beside, unmapped, with_resources
+from fairway.view.pod_counts import CountedPods
 from fairway.view.queues import request_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forms:
-    """The forms of a workload, and why its devices cannot be counted."""
+    """The forms of a workload, and why its devices, or its pods, cannot be counted."""
 
     forms: tuple[model.Form, ...]
-    uncounted: str = ""
+    uncounted: Reason | None = None
     given: Mapping[str, PodSet] = field(default_factory=dict)  # of the first form, by name
 
 
 def forms_of(
     workload: Workload,
-    pod_sets: tuple[PodSet, ...],
+    pods: CountedPods,
     fleet: FleetSpec,
     counted: Counted = NO_DEVICES,
 ) -> Forms:
     """The forms of a workload; hold-out times add up."""
+    pod_sets = pods.pod_sets
     spec, first, classes = workload.spec, counted.ways[0], classes_of(fleet)
     plain = tuple(_with_devices(pod_set, first) for pod_set in pod_sets)
     faults = [
@@ -64,9 +67,17 @@ def forms_of(
         )
     return Forms(
         forms=tuple(forms),
-        uncounted="; ".join(dict.fromkeys(faults)),
+        uncounted=_uncounted(pods.faults, dict.fromkeys(faults)),
         given={pod_set.name: pod_set for pod_set in plain},
     )
+
+
+def _uncounted(pods: Iterable[str], devices: Iterable[str]) -> Reason | None:
+    """Why some pods cannot be counted, else why some devices cannot be."""
+    for code, faults in ((Code.PODS_NOT_COUNTED, pods), (Code.DEVICES_NOT_COUNTED, devices)):
+        if said := "; ".join(faults):
+            return Reason(code=code, other=said)
+    return None
 
 
 def _with_devices(pod_set: PodSet, way: Way) -> PodSet:

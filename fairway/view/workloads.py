@@ -11,7 +11,7 @@ from fairway.api.fleet import FleetSpec
 from fairway.api.names import OVER
 from fairway.api.podset import PodSet
 from fairway.api.queue import Queue
-from fairway.api.reasons import Code
+from fairway.api.reasons import REFUSALS
 from fairway.api.submission import (
     CREATED_BY,
     SUBMITTED_BY,
@@ -25,7 +25,7 @@ from fairway.core.seats import are_alike
 from fairway.kinds import growth, ranges
 from fairway.kinds.device_claims import Claims
 from fairway.kinds.disruption import budget_of
-from fairway.kinds.native import DEFAULT_QUEUE, derived_pod_sets
+from fairway.kinds.native import DEFAULT_QUEUE
 from fairway.kinds.registry import Kinds, KnownKinds, built_in
 from fairway.kinds.volumes import pinned_to
 from fairway.view.admission import Rules, admitted_forms, refusing_clusters
@@ -33,6 +33,7 @@ from fairway.view.charges import counts_as
 from fairway.view.devices import classes_of, completed, counted_devices, taken_beside
 from fairway.view.fleet_policies import Governing, broken_rules, capped, limited, that_apply
 from fairway.view.forms import Forms, forms_of
+from fairway.view.pod_counts import count_pods
 from fairway.view.queues import line_of, named_line_of, request_of
 
 
@@ -158,10 +159,10 @@ def workload_of(workload: Workload, defaults: Defaults) -> model.Workload:
 
 
 def _forms(workload: Workload, defaults: Defaults) -> Forms:
-    pod_sets = pod_sets_of(workload, defaults.kinds)
+    pods = count_pods(workload, defaults.kinds)
     claims = defaults.claims.get(workload.metadata.namespace, {})
-    counted = counted_devices(workload, pod_sets, claims, defaults.kinds)
-    forms = forms_of(workload, pod_sets, defaults.fleet, counted)
+    counted = counted_devices(workload, pods.pod_sets, claims, defaults.kinds)
+    forms = forms_of(workload, pods, defaults.fleet, counted)
     rules = defaults.rules.get(workload.metadata.namespace)
     if not rules:
         return forms
@@ -335,14 +336,9 @@ def _refusals(workload: Workload) -> tuple[tuple[str, str], ...]:
     for attempt in workload.status.history:
         for cluster in attempt.clusters:
             said.pop(cluster, None)
-            if attempt.reason == Code.TEMPLATE_REFUSED.value and cluster in avoided:
+            if attempt.reason in REFUSALS and cluster in avoided:
                 said[cluster] = attempt.message
     return tuple(said.items())
-
-
-def pod_sets_of(workload: Workload, kinds: Kinds) -> tuple[PodSet, ...]:
-    """The pod sets in its spec, else those of the kind of its first manifest."""
-    return workload.spec.pod_sets or derived_pod_sets(workload, kinds)
 
 
 def _unavailable_max(workload: Workload) -> int:

@@ -22,6 +22,7 @@ TESTS = (
     "tests/core/test_fleet_policies.py::test_why_names_the_rules_that_a_running_workload_breaks",
     "tests/core/test_limits.py::test_limits_hold",
     "tests/core/test_namespace_quotas.py",
+    "tests/core/test_pod_counts.py::test_what_would_not_be_counted_waits",
     "tests/core/test_plans.py",
     "tests/core/test_plans_of_services.py::test_a_group_carries_as_many_copies_as_it_says",
     "tests/core/test_plans_of_services.py::test_a_move_says_that_it_was_requested",

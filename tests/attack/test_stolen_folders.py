@@ -64,7 +64,7 @@ OBJECTS: list[dict] = [
         "apiVersion": OURS,
         "kind": "Workload",
         "metadata": {"name": "train", "namespace": "default"},
-        "spec": {"queue": "all", "template": {"manifests": [secret("inline"), JOB]}},
+        "spec": {"queue": "all", "template": {"manifests": [JOB, secret("inline")]}},
     },
 ]
 OBJECTS[0]["spec"]["uncovered"] = "Unlimited"

@@ -16,6 +16,7 @@ from fairway.store.interface import ResourceKey, Write
 from fairway.store.keys import CLUSTERS
 from tests.controllers.fleets import Fleet, running
 from tests.controllers.test_native_status_run import conditions
+from tests.controllers.test_restored_hubs import back_up, opened
 from tests.controllers.test_running import FLEET, job
 
 EVERYWHERE = """
@@ -236,6 +237,28 @@ async def test_a_hub_that_restarts_remembers_the_copies_that_are_over(
         assert clusters_of(again) == ["hangzhou"]
         ended = await fleet.until("scan", "Succeeded", 60)
         assert over(ended) == ("hangzhou", "shanghai")
+
+
+async def test_a_restored_hub_plans_though_copies_that_are_over_wait_for_others(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    folder, worlds = tmp_path / "clusters", Worlds(built_in().of, clock)
+    async with running(store, clock, folder, worlds=worlds) as fleet:
+        for text in (FLEET, EVERYWHERE, SECOND, job("full", gpus=8, pods=2, seconds=1000)):
+            await fleet.apply(text)
+        await fleet.until("full", "Running", 30)
+        await fleet.apply(SCAN)
+        await fleet.until("scan", "Running", 30)
+        await back_up(store, tmp_path / "backup")
+        await fleet.until("scan", "Waiting", 60)
+    async with (
+        opened(tmp_path / "backup" / "fairway.db", clock) as restored,
+        running(restored, clock, folder, worlds=worlds) as fleet,
+    ):
+        await fleet.apply(job("next", seconds=5))
+        await fleet.until("next", "Running", 60)
+        waits = await fleet.until("scan", "Waiting", 60)
+        assert over(waits) == ("shanghai",)
 
 
 async def test_a_native_job_is_complete_when_all_its_copies_are(fleet: Fleet) -> None:

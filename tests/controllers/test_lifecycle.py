@@ -45,6 +45,7 @@ DEADLINE = {"claim": {"deadline": text(NOW)}}
 FAILED = {"reason": "BackoffLimitExceeded", "exit_code": 1}
 DISK = {"reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."}
 REFUSED = {"reason": "TemplateRefused", "message": "manifest 0: no such field"}
+FULL = {"reason": "TemplateRefused", "message": "manifest 0: forbidden: exceeded quota: objects"}
 PULL = {"reason": "ImagePullBackOff", "message": "not found"}
 
 
@@ -272,6 +273,26 @@ GANG: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
             "releasing": ["a"],
             "past": ("TemplateRefused", "Place"),
             "requeue": (1, ("a",)),
+        },
+    ),
+    (
+        "a quota that is full in the place is no failure, however often that happens",
+        case(
+            claimed(
+                placement("a"),
+                history=[
+                    {"attempt": 1, "clusters": ["b"], "reason": "QuotaRefused", "blame": "Place"}
+                ],
+                requeue={"count": 3},
+            ),
+            {"a": seen("Pending", **FULL)},
+        ),
+        {
+            "phase": "Stopping",
+            "reason": "QuotaRefused",
+            "releasing": ["a"],
+            "past": ("QuotaRefused", "Place"),
+            "requeue": (3, ("a",)),
         },
     ),
     (
@@ -1226,6 +1247,11 @@ STOPPED: list[tuple[str, LifecycleCase, dict[str, Any]]] = [
         "with the last of it gone it waits again",
         case(workload(STOPPING), {"a": seen("Gone")}),
         {"phase": "Waiting", "reason": ""},
+    ),
+    (
+        "what the objects of a place refused is still said",
+        case(workload({**STOPPING, "reason": "QuotaRefused"}), {"a": seen("Gone")}),
+        {"phase": "Waiting", "reason": "TemplateRefused"},
     ),
     (
         "of two places one gone leaves the other",

@@ -739,12 +739,19 @@ _REFUSED["status"] = {
     "history": [{"attempt": 1, "clusters": ["east"], "reason": "TemplateRefused", "message": "no"}],
     "requeue": {"avoid": ["east"]},
 }
+_NO_QUOTA = {**_REFUSED, "status": {**_REFUSED["status"], "history": [
+    {"attempt": 1, "clusters": ["east"], "reason": "QuotaRefused", "message": "exceeded quota"},
+]}}  # fmt: skip
 _REFUSED_A_MOMENT_AGO = {**_REFUSED, "status": {
     **_REFUSED["status"], "requeue": {"avoid": ["east"], "notBefore": "2100-01-01T00:00:00Z"},
 }}  # fmt: skip
 STANDING = {
     "a template that the only cluster refused": (
         [queue("q", 8), EAST, _REFUSED],
+        ["a waits: TemplateRefused, NoCluster"],
+    ),
+    "a template whose objects a quota of the only cluster refused": (
+        [queue("q", 8), EAST, _NO_QUOTA],
         ["a waits: TemplateRefused, NoCluster"],
     ),
     "a template that is tried again later": (

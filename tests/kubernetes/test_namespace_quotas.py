@@ -16,6 +16,7 @@ from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = IN_THE_FLEET
 GPUS = "requests.nvidia.com/gpu"
+JOBS = "count/jobs.batch"
 COUNTED = f"--timeout={PATIENCE_SECONDS}s"
 
 
@@ -27,24 +28,25 @@ HERE = {
 }
 
 
-def quota(gpus: int) -> Json:
+def quota(most: int, of: str = GPUS) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "compute", "namespace": "team"},
-        "spec": {"hard": {GPUS: str(gpus)}},
+        "spec": {"hard": {of: str(most)}},
     }
 
 
 @asynccontextmanager
-async def limited(member: Member, gpus: int) -> AsyncIterator[None]:
-    """A member whose namespace `team` has a quota of GPUs for a while."""
+async def limited(member: Member, most: int, of: str = GPUS) -> AsyncIterator[None]:
+    """A member whose namespace `team` has a quota for a while."""
 
     def begin() -> None:
         member.apply(rights.namespace_of_tenant("team", member.name))
         prepare(member, "team")
-        member.apply(quota(gpus))
-        counted = f"--for=jsonpath={{.status.hard.requests\\.nvidia\\.com/gpu}}={gpus}"
+        member.apply(quota(most, of))
+        path = of.replace(".", "\\.")
+        counted = f"--for=jsonpath={{.status.hard.{path}}}={most}"
         member.kubectl("wait", "resourcequota/compute", "--namespace=team", counted, COUNTED)
 
     await asyncio.to_thread(begin)
@@ -77,3 +79,28 @@ async def test_a_gang_goes_where_the_quota_of_its_namespace_holds_it(
         await asyncio.to_thread(hub.members["hangzhou"].apply, quota(16))
         await hub.until("next", "Running")
         assert len(await hub.pods("hangzhou", "next")) == 1
+
+
+async def test_a_job_that_a_quota_of_jobs_refuses_goes_elsewhere_and_says_why_if_it_cannot(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    fleet.start("hangzhou", "berlin")
+    async with (
+        limited(fleet.members["hangzhou"], 0, JOBS),
+        hub_of(fleet, tmp_path, "hangzhou", "berlin") as hub,
+    ):
+        await hub.apply(HERE, gang("full", policy="here"))
+        refused = await hub.until(
+            "full",
+            lambda item: item.status.phase == "Waiting" and bool(item.status.history),
+            "the refusal",
+        )
+        assert refused.status.reason == "TemplateRefused"
+        assert f"exceeded quota: compute, requested: {JOBS}=1" in refused.status.message
+        assert refused.status.claim is None
+        assert refused.status.requeue is not None
+        assert refused.status.requeue.count == 0  # no failure of its own
+        assert "TemplateAccepted" in [item.type for item in refused.status.conditions]
+        await hub.apply(gang("either"))
+        await hub.until("either", "Running")
+        assert len(await hub.pods("berlin", "either")) == 1

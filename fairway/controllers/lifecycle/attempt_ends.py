@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from fairway.api.claim import Claim, PastAttempt, Placement
 from fairway.api.doc import SECONDS_MAX
-from fairway.api.reasons import Code
+from fairway.api.reasons import REFUSALS, Code
 from fairway.api.workload import Requeue, WorkloadStatus
 from fairway.controllers.lifecycle import leaving_replicas
 from fairway.controllers.lifecycle.case import LifecycleCase
@@ -147,8 +147,8 @@ def settle(case: LifecycleCase, status: WorkloadStatus) -> WorkloadStatus:
         return cancel(case, status)
     if spec.hold != "None":
         return replace(status, phase="Held", reason=Code.HELD.value, message="")
-    if status.reason == Code.TEMPLATE_REFUSED.value:
-        return replace(status, phase="Waiting")  # people must see what the cluster said
+    if status.reason in REFUSALS:  # people must see what the cluster said
+        return replace(status, phase="Waiting", reason=Code.TEMPLATE_REFUSED.value)
     not_before = status.requeue.not_before if status.requeue else None
     waits = not_before is not None and not_before.timestamp() > case.now
     return replace(status, phase="Waiting", reason=Code.BACK_OFF.value if waits else "", message="")

@@ -32,6 +32,7 @@ from fairway.controllers.lifecycle.takeovers import brought_back, overtaken, tak
 from fairway.controllers.lifecycle.tasks import Swept, swept, text
 from fairway.controllers.lifecycle.troubles import NEVER, Trouble, gives_up_at, trouble_of
 from fairway.controllers.scheduling.claims import summary_of
+from fairway.controllers.work_states import has_succeeded
 
 
 def next_status(case: LifecycleCase) -> Change:
@@ -227,10 +228,7 @@ def _outcome(
         return attempt_ends.succeed(case, with_tasks) if sweep.is_over else None
     if case.is_copied:
         return copies.outcome(case, status)
-    seen = [case.observation_of(placement) for placement in status.claim.placements]
-    if seen and all(
-        observation is not None and observation.phase == "Succeeded" for observation in seen
-    ):
+    if has_succeeded(status.claim, case.works.get):
         counted = counts.count_pods(case, status)
         return replace(attempt_ends.succeed(case, status), pods=counted)
     return None

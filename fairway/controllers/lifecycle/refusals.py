@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from fairway.api.meta import Condition
-from fairway.api.reasons import Code
+from fairway.api.reasons import REFUSALS, Code
 from fairway.api.workload import WorkloadStatus
 from fairway.controllers.lifecycle.attempt_ends import moment
 from fairway.controllers.lifecycle.case import LifecycleCase
@@ -26,7 +26,7 @@ def noted(
     case: LifecycleCase, status: WorkloadStatus, troubles: Sequence[Trouble]
 ) -> WorkloadStatus:
     """The status with what clusters have just refused."""
-    refused = [item for item in troubles if item.reason == Code.TEMPLATE_REFUSED.value]
+    refused = [item for item in troubles if item.reason in REFUSALS]
     if not refused:
         return status
     said = "; ".join(f"{item.placement.cluster}: {item.message}" for item in refused)

@@ -26,7 +26,7 @@ from fairway.clock import Clock
 from fairway.controllers.adoption import is_later
 from fairway.controllers.cache import Cache
 from fairway.controllers.work_roster import Roster
-from fairway.controllers.work_states import States
+from fairway.controllers.work_states import States, has_succeeded
 from fairway.store.interface import Stored
 from fairway.store.keys import REPORTS, WORKS
 from fairway.store.mirrors import Name
@@ -166,19 +166,14 @@ class Arrivals:
         return _will_take_over(workload, work) or self._will_succeed(workload, state.work)
 
     def _will_succeed(self, workload: Workload, work: str) -> bool:
-        """Whether all that a workload holds has succeeded, and the workload has yet to say so."""
+        """Whether all that a workload holds has succeeded, and the workload has yet to say so.
+
+        Copies that are over while others lack a place say so only once this hub plans.
+        """
         claim = workload.status.claim
         if claim is None or workload.spec.tasks is not None:
             return False
-        states = [
-            (placement, self._states.get(placement.cluster, work)) for placement in claim.placements
-        ]
-        return bool(states) and all(
-            state is not None
-            and state.phase == "Succeeded"
-            and state.attempt == (placement.attempt or claim.attempt)
-            for placement, state in states
-        )
+        return has_succeeded(claim, lambda cluster: self._states.get(cluster, work))
 
     def _report_changed(self, _name: Name, stored: Stored | None) -> None:
         if self._is_over or stored is None:
