@@ -6,6 +6,7 @@ Each test does with these rights what would take a run from another cluster.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from fairway.api.meta import JsonObject
-from fairway.api.names import ADOPTED, PLACEMENT, work_namespace
+from fairway.api.names import ADOPTED, PLACEMENT, PROOF, work_namespace
 from fairway.clock import VirtualClock
 from fairway.kinds.volumes import BOUND_IN
 from fairway.store.embedded.store import EmbeddedStore
@@ -157,6 +158,27 @@ async def test_the_proof_of_an_earlier_run_takes_over_no_later_workload_of_that_
     metadata["labels"] = {ADOPTED: "true"}
     body = {**kept, "metadata": metadata, "status": {}}
     await fleet.store.create(WORKS, body, namespace=work_namespace(FORGER), write=AGENT)
+    await nothing_has_moved(fleet)
+
+
+@pytest.mark.parametrize("annotations", [{}, {PROOF: "made up"}], ids=["no proof", "a wrong proof"])
+async def test_a_run_of_the_past_gives_no_agent_a_later_attempt(
+    fleet: Fleet, annotations: Mapping[str, str]
+) -> None:
+    await fleet.change_cluster(FORGER, {"spec": {"hold": "None"}})
+    await fleet.change_cluster(HONEST, {"spec": {"hold": "HoldAndDrain"}})
+    await fleet.until("train", lambda it: summary_of(it) == FORGER, 120)
+    await fleet.until("train", "Running", 60)
+    placement = json.loads((await work_of(fleet, FORGER))["metadata"]["annotations"][PLACEMENT])
+    await fleet.change_cluster(HONEST, {"spec": {"hold": "None"}})
+    await fleet.change_cluster(FORGER, {"spec": {"hold": "HoldAndDrain"}})
+    await fleet.until("train", lambda it: summary_of(it) == HONEST, 120)
+    await fleet.until("train", "Running", 60)
+    while await works_of_the_forger(fleet):
+        await fleet.clock.advance(0.5)
+    await fleet.change_cluster(FORGER, {"spec": {"hold": "Hold"}})
+    later = json.dumps({**placement, "attempt": 99})
+    await forge(fleet, annotations={**annotations, PLACEMENT: later}, attempt=2)
     await nothing_has_moved(fleet)
 
 
