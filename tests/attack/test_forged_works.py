@@ -7,6 +7,7 @@ Each test does with these rights what would take a run from another cluster.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from fairway.clock import VirtualClock
 from fairway.kinds.volumes import BOUND_IN
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, Stored, Write
-from fairway.store.keys import VOLUME_CLAIMS, WORKLOADS, WORKS
+from fairway.store.keys import QUEUES, VOLUME_CLAIMS, WORKLOADS, WORKS
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job
 
@@ -180,6 +181,35 @@ async def test_a_run_of_the_past_gives_no_agent_a_later_attempt(
     later = json.dumps({**placement, "attempt": 99})
     await forge(fleet, annotations={**annotations, PLACEMENT: later}, attempt=2)
     await nothing_has_moved(fleet)
+
+
+@pytest.mark.parametrize("fence", ["queue", "acceptance"])
+async def test_what_an_agent_kept_of_earlier_gets_no_secret_where_nothing_may_run_now(
+    fleet: Fleet, fence: str
+) -> None:
+    await fleet.change_cluster(FORGER, {"spec": {"hold": "None"}})
+    await fleet.change_cluster(HONEST, {"spec": {"hold": "HoldAndDrain"}})
+    await fleet.until("train", lambda it: summary_of(it) == FORGER, 120)
+    await fleet.until("train", "Running", 60)
+    kept = await work_of(fleet, FORGER)
+    await fleet.store.delete(WORKLOADS, "train", namespace="default", write=AGENT)
+    while (await fleet.store.list(WORKS)).items:
+        await fleet.clock.advance(0.5)
+    if fence == "queue":
+        allowed = Patch(type="merge", body={"spec": {"clusters": {"names": [HONEST]}}})
+        await fleet.store.patch(QUEUES, "research", allowed, write=Write())
+    else:
+        await fleet.change_cluster(FORGER, {"spec": {"accepted": False}})
+    await fleet.apply(SECRET.replace("opensesame", "renewed"))
+    await fleet.apply(with_secret(job("train", seconds=600)))
+    metadata = {key: kept["metadata"][key] for key in ("name", "namespace", "annotations")}
+    body = {**kept, "metadata": {**metadata, "labels": BROUGHT_BACK}, "status": {}}
+    body["spec"]["manifests"] = []
+    await fleet.store.create(WORKS, body, namespace=work_namespace(FORGER), write=AGENT)
+    for _ in range(60):
+        await fleet.clock.advance(0.5)
+        for stored in await works_of_the_forger(fleet):
+            assert b64encode(b"renewed") not in stored.raw
 
 
 async def test_a_made_up_work_does_not_keep_a_workload_from_being_stopped(fleet: Fleet) -> None:

@@ -23,6 +23,7 @@ from fairway.controllers.lifecycle import inputs
 from fairway.controllers.rollouts.register import Register, Stage, stages_of
 from fairway.controllers.shared_state import TemplateRefusal
 from fairway.controllers.terms import NotLeader
+from fairway.controllers.works.closed_places import CLOSED_SECONDS, closed_places
 from fairway.controllers.works.derive import (
     Create,
     Delete,
@@ -220,12 +221,15 @@ class Works:
     ) -> float | None:
         """Writes what is derived; returns when to derive it again."""
         stored = self._cache.mirror(WORKLOADS).get(name)
-        derived = derive(await self._known(name, workload, works))
+        known = await self._known(name, workload, works)
+        derived = derive(known)
         self._shared.refuse(name, _refusal(workload, derived))
         said = "; ".join((*derived.faults, *derived.withheld))
         if stored is not None and said:
             await self._notes.warn(stored.object(), "ManifestRefused", said)
         again = list(self._look_again(workload))
+        if known.closed:
+            again.append(self._clock.now() + CLOSED_SECONDS)
         for write in derived.writes:
             wait = self._wait(write)
             if wait:
@@ -377,6 +381,7 @@ class Works:
             flavors=self._flavors(workload),
             victims=self._victims(name, workload),
             stages=stages,
+            closed=closed_places(self._cache, workload, works),
             objects=await self._objects(workload, stages) if workload.status.claim else (),
             settings=inputs.settings(self._cache, workload, fleet),
             policies={
@@ -400,8 +405,7 @@ class Works:
             for pods in placement.pod_sets
             for flavor in pods.flavors.values()
         }
-        flavors = {name: self._cache.get(Flavor, name) for name in names}
-        return {name: flavor for name, flavor in flavors.items() if flavor is not None}
+        return {name: it for name in names if (it := self._cache.get(Flavor, name)) is not None}
 
     def _victims(self, name: Name, workload: Workload) -> dict[str, Workload]:
         claim = workload.status.claim

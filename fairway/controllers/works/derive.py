@@ -93,6 +93,7 @@ class Known:
     kinds: KnownKinds = field(default_factory=built_in)
     stages: Stages = None
     policies: Mapping[str, FleetPolicySpec] = field(default_factory=dict)  # enforced, by name
+    closed: frozenset[str] = frozenset()  # clusters that get nothing new of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +136,9 @@ def derive(known: Known) -> Derived:
             if not _may_run(known, workload, placement):
                 continue
             running.add(placement.cluster)
-            if _is_remembered(known, placement):
+            if placement.cluster in known.closed:
+                withheld.append(f"{placement.cluster} gets nothing new: it may not run there now")
+            elif _is_remembered(known, placement):
                 is_held_back = True
             elif known.stages is None or placement.cluster in known.stages:
                 there = as_staged(workload, known.stages, placement.cluster)
