@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from fairway.api.meta import JsonObject
-from fairway.api.names import ADOPTED, PLACEMENT, PROOF, work_namespace
-from fairway.clock import VirtualClock
+from fairway.api.names import ADOPTED, PLACEMENT, PROOF, report_name, work_namespace
+from fairway.clock import VirtualClock, timestamp
 from fairway.kinds.volumes import BOUND_IN
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Patch, Stored, Write
-from fairway.store.keys import QUEUES, VOLUME_CLAIMS, WORKLOADS, WORKS
+from fairway.store.keys import QUEUES, REPORTS, VOLUME_CLAIMS, WORKLOADS, WORKS
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job
 
@@ -210,6 +210,33 @@ async def test_what_an_agent_kept_of_earlier_gets_no_secret_where_nothing_may_ru
         await fleet.clock.advance(0.5)
         for stored in await works_of_the_forger(fleet):
             assert b64encode(b"renewed") not in stored.raw
+
+
+@pytest.mark.parametrize("is_difference", [False, True], ids=["whole", "a difference"])
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded", "Gone"])
+async def test_no_report_tells_of_another_cluster(
+    fleet: Fleet, phase: str, is_difference: bool
+) -> None:
+    known = (await fleet.store.get(REPORTS, report_name(HONEST, 0))).object()["spec"]
+    ended = timestamp(fleet.clock.now())
+    state = {"work": "default.train", "attempt": 1, "phase": phase, "finishedAt": ended}
+    lies = {"cluster": HONEST, "sequence": known["sequence"] + 10, "seenAt": ended}
+    spec = {**known, **lies, "states": [state], "agentEpoch": known["agentEpoch"] + 1}
+    if is_difference:
+        spec |= {"agentEpoch": known["agentEpoch"], "sinceSequence": known["sequence"]}
+    name = report_name(FORGER, 7, is_difference=is_difference)
+    body = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "ClusterReport",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    patch = Patch(type="apply", body=body, force=True)
+    await fleet.store.patch(REPORTS, name, patch, write=AGENT)
+    await nothing_has_moved(fleet)
+    claim = (await fleet.workload("train")).status.claim
+    assert claim is not None
+    assert claim.attempt == 1
 
 
 async def test_a_made_up_work_does_not_keep_a_workload_from_being_stopped(fleet: Fleet) -> None:
