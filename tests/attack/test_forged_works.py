@@ -247,6 +247,49 @@ async def test_a_made_up_work_does_not_keep_a_workload_from_being_stopped(fleet:
     assert await fleet.pods(HONEST) == 0
 
 
+async def report(fleet: Fleet, number: int, *states: JsonObject) -> None:
+    """A report of shanghai, beside those of its agent."""
+    now, name = timestamp(fleet.clock.now()), report_name(FORGER, 7)
+    spec = {"cluster": FORGER, "chunk": 7, "chunks": 8, "agentEpoch": 1, "sequence": number}
+    body = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "ClusterReport",
+        "metadata": {"name": name},
+        "spec": {**spec, "seenAt": now, "states": list(states)},
+    }
+    await fleet.store.patch(REPORTS, name, Patch(type="apply", body=body, force=True), write=AGENT)
+
+
+async def test_an_agent_that_brings_nothing_back_delays_a_workload_once(fleet: Fleet) -> None:
+    await fleet.change_cluster(FORGER, {"spec": {"hold": "None"}})
+    await fleet.change_cluster(HONEST, {"spec": {"hold": "Hold"}})
+    await fleet.apply(job("past", gpus=4, seconds=600))
+    assert summary_of(await fleet.until("past", "Running", 60)) == FORGER
+    past = await work_of(fleet, FORGER, "default.past")
+    await fleet.change_cluster(HONEST, {"spec": {"hold": "None"}})
+    await fleet.change_cluster(FORGER, {"spec": {"hold": "HoldAndDrain"}})
+    await fleet.until("past", lambda it: summary_of(it) == HONEST, 120)
+    while await works_of_the_forger(fleet):
+        await fleet.clock.advance(0.5)
+    metadata = {key: past["metadata"][key] for key in ("name", "namespace", "annotations")}
+    body = {**past, "metadata": {**metadata, "labels": {ADOPTED: "ended"}}, "status": {}}
+    ended = {"work": "default.past", "attempt": 1, "phase": "Succeeded"}
+    await report(fleet, 0, ended)
+    await fleet.clock.advance(1)
+    await fleet.store.create(WORKS, body, namespace=work_namespace(FORGER), write=AGENT)
+    await fleet.apply(job("next", gpus=1, seconds=5))
+    for number in range(1, 50):
+        later = {"work": "default.next", "attempt": 99, "phase": "Running"}
+        await report(fleet, number, later, ended)
+        noise = Patch(type="merge", body={"status": {"term": number}})
+        place = work_namespace(FORGER)
+        await fleet.store.patch(
+            WORKS, "default.past", noise, namespace=place, subresource="status", write=AGENT
+        )
+        await fleet.clock.advance(4)
+    assert await fleet.phase("next") == "Succeeded"
+
+
 async def test_no_agent_uses_up_the_terms_of_the_fleet(fleet: Fleet) -> None:
     before = fleet.plane.terms.term
     patch = Patch(type="merge", body={"status": {"term": (1 << 30) - 1}})

@@ -287,7 +287,7 @@ class Works:
     def _is_overtaken(self, workload: Workload, works: dict[str, Work]) -> bool:
         """Whether a later attempt was brought back than this hub knows, which was restored."""
         for cluster, work in works.items():
-            if is_adopted(work):
+            if is_adopted(work) and work.spec.attempt >= last_attempt(workload.status):
                 self._awaited.pop(cluster, None)  # its agent keeps its word
         return workload.status.claim is not None and any(
             is_later(work, workload) for work in works.values()
