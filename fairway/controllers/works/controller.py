@@ -36,7 +36,7 @@ from fairway.controllers.works.derive import (
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.revisions import Stages, templates_in_use, with_template
 from fairway.controllers.works.strangers import BRING_BACK_SECONDS, NEVER, stays_until
-from fairway.controllers.works.verdicts import is_outdated, is_refused
+from fairway.controllers.works.verdicts import is_outdated, is_past, is_refused
 from fairway.controllers.works.victims import Incarnations, mention, settled_at
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Stored, Write
@@ -168,7 +168,7 @@ class Works:
         if self._cache.fleet().spec.paused:
             return None  # the end of the pause is an event
         if self._shared.awaits_clusters():
-            await self._make_way(self._roster.works(name))
+            await self._make_way(name, self._roster.works(name))
             return None
         moments = [await self._clear_strangers(name), await self._send(name)]
         return min((moment for moment in moments if moment is not None), default=None)
@@ -205,15 +205,15 @@ class Works:
             return None
         return await self._write(name, workload, works, is_comparable=inputs is not None)
 
-    async def _make_way(self, works: dict[str, Work]) -> None:
-        """Deletes works that agents have in a later attempt, which they then bring back.
+    async def _make_way(self, name: Name, works: dict[str, Work]) -> None:
+        """Deletes works of earlier attempts; what runs of them, agents bring back.
 
         Nothing else is written until all clusters have been heard: an outdated claim must not be
         sent to a cluster that its workload has left.
         """
+        workload = self._cache.get(Workload, name[1], name[0])
         for cluster, work in works.items():
-            state = self._states.get(cluster, work.metadata.name)
-            if state is not None and state.attempt > work.spec.attempt:
+            if is_past(work, self._states.get(cluster, work.metadata.name), workload):
                 await self._carry_out(Delete(work=work))
 
     async def _write(
