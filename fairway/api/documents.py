@@ -38,6 +38,7 @@ _INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BLANK = re.compile(r"\s*")
 _TAG = "tag:yaml.org,2002:"
+_TEXT_TAGS = (None, "!", f"{_TAG}str")
 
 
 class ManifestError(BadRequest):
@@ -241,6 +242,8 @@ class _Reader:
                 break
             if not isinstance(event, yaml.ScalarEvent):
                 raise self._refuse(event, "a key must be text")
+            if event.tag not in _TEXT_TAGS:  # other readers may take it for another key
+                raise self._refuse(event, f"tag {event.tag} is not of a key")
             value = self._value(next(self._events), depth + 1)
             if event.value == "<<" and not event.style:
                 merged = self._merge(event, value) | merged

@@ -25,6 +25,7 @@ from fairway.api.rollout import Revision, Rollout
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
+from fairway.controllers.own_reports import is_own_report
 from fairway.kinds.native import DEFAULT_QUEUE
 from fairway.store.interface import ResourceKey, Selection, Store
 from fairway.store.keys import (
@@ -81,6 +82,7 @@ class Cache:
             kind: Mirror(store, kind, clock=clock)
             for kind in (*_KINDS.values(), PRIORITY_CLASSES, NAMESPACES, VOLUME_CLAIMS)
         }
+        self._mirrors[REPORTS] = Mirror(store, REPORTS, clock=clock, counts=is_own_report)
         # Kubernetes serves these kinds from 1.34 on; a hub needs a right for them.
         for kind in (DEVICE_CLAIMS, DEVICE_CLAIM_TEMPLATES):
             self._mirrors[kind] = Mirror(store, kind, clock=clock, may_be_missing=True)

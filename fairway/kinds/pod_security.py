@@ -210,7 +210,7 @@ def _volumes(path: str, value: Any, allowed: Allowed) -> Iterator[str]:
     """Types of volumes that are not known; those that are known are found by their names."""
     for index, volume in enumerate(value if isinstance(value, list) else ()):
         for kind in volume if isinstance(volume, dict) else ():
-            is_known = kind == "name" or kind in _VOLUMES or kind.lower() in _CHECKS
+            is_known = kind == "name" or kind in _VOLUMES or kind.casefold() in _CHECKS
             if not is_known and kind not in allowed.permits.volumes:
                 yield _volume_refusal(f"{_item_path(path, index, volume)}.{kind}", kind)
 
@@ -337,9 +337,10 @@ _CONTENTS = {
     ("v1", "ConfigMap"): ("data", "binaryData"),
     ("v1", "Secret"): ("data", "stringData"),
 }
-# Text without these words, and without another way to spell them, is not read.
+# Text without these words, and without another way to spell them, is not read: YAML may write a key
+# with escapes, or as binary data by its tag.
 _WORDS = re.compile(
-    rf"\\|!!|\b({'|'.join(map(re.escape, _CHECKS))}|\w*({'|'.join(_ENDINGS)}))\b|spark\.",
+    rf"\\|!!|!<|%TAG|\b({'|'.join(map(re.escape, _CHECKS))}|\w*({'|'.join(_ENDINGS)}))\b|spark\.",
     re.IGNORECASE,
 )
 
@@ -353,17 +354,18 @@ def _faults(manifest: JsonObject, allowed: Allowed) -> Iterator[str]:
     kind = (text(manifest, "apiVersion"), text(manifest, "kind"))
     left_out = ("status", *_CONTENTS.get(kind, ()))
     body = {key: value for key, value in manifest.items() if key not in left_out}
-    if kind == ("v1", "Pod"):
-        yield from _POD("spec", body.get("spec"), allowed)
     text_left = _TEXT_MAX
     # Each value with its path, and the last field of the path in lower case.
     todo: deque[tuple[str, str, Any]] = deque([("", "", body)])
     while todo:
         path, field, value = todo.popleft()
         if isinstance(value, dict):
+            if (value.get("apiVersion"), value.get("kind")) == ("v1", "Pod"):
+                yield from _POD(f"{path}.spec" if path else "spec", value.get("spec"), allowed)
             is_free = field.endswith(_FREE_KEYS)
             for key, item in value.items():
-                name, place = key.lower(), f"{path}.{key}" if path else key
+                # As programs in Go compare names, for which a long s is an s.
+                name, place = key.casefold(), f"{path}.{key}" if path else key
                 if not (is_free and isinstance(item, str)):
                     yield from _field_faults(place, name, item, allowed)
                 is_variable = field == "env" and name == "value"

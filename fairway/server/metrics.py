@@ -168,7 +168,7 @@ class Metrics:
         self._connections = Gauge("fairway_connections", "Open connections.", registry=registry)
         self._closed_connections = Counter(
             "fairway_connections_closed",
-            "Connections that the hub cut off: late, replaced by another, or no room (full).",
+            "Connections that the hub cut off: late or large headers, replaced, or no room (full).",
             ["reason"],
             registry=registry,
         )

@@ -57,8 +57,12 @@ class Mirror:
         clock: Clock,
         selection: Selection = EVERYTHING,
         may_be_missing: bool = False,
+        counts: Callable[[Name, Stored], bool] = lambda _name, _stored: True,
     ) -> None:
-        """With `may_be_missing`, a kind that the store does not serve or allow has no objects."""
+        """With `may_be_missing`, a kind that the store does not serve or allow has no objects.
+
+        What does not count is as if it were not there.
+        """
         self.kind = kind
         self.followers: list[Follower] = []
         self.is_complete = asyncio.Event()  # the first list has been read
@@ -69,6 +73,7 @@ class Mirror:
         self._clock = clock
         self._selection = selection
         self._may_be_missing = may_be_missing
+        self._counts = counts
         self._objects: dict[Name, Stored] = {}
         self._versions: dict[Name, str] = {}
         self._version = ""
@@ -196,6 +201,9 @@ class Mirror:
     def _put(self, name: Name, version: str, stored: Stored) -> None:
         if self._versions.get(name) == version:
             return  # already delivered
+        if not self._counts(name, stored):
+            self._drop(name)
+            return
         self._objects[name] = stored
         self._versions[name] = version
         self._tell(name, stored)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import resource
 from functools import partial
 from pathlib import Path
@@ -128,6 +129,64 @@ async def test_a_client_of_one_header_byte_at_a_time_is_cut_off(tmp_path: Path) 
     for client in (slow, silent):
         client.leave()
     await server.close()
+
+
+async def test_many_large_headers_are_not_kept(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as target:
+        stranger, waiting = await target.caller(), await target.caller()
+        stranger.write(b"GET /version HTTP/1.1\r\nHost: hub\r\n")
+        waiting.send("ada", "GET", f"{PATH}?watch=true")  # and the next request meanwhile
+        waiting.write(b"GET /version HTTP/1.1\r\nHost: hub\r\n")
+        assert (await waiting.head()).status == 200
+        for caller in (stranger, waiting):
+            for number in range(5):
+                caller.write(b"X-%d: %s\r\n" % (number, b"a" * 20_000))
+                await asyncio.sleep(0)
+            assert await caller.until_closed() == b""
+        user = await target.caller()
+        metrics = (await user.call("root", "GET", "/metrics")).body.decode()
+        assert 'fairway_connections_closed_total{reason="large"} 2.0' in metrics
+
+
+async def test_requests_ahead_of_an_answer_are_not_read() -> None:
+    async def answer(_: Request) -> Response:
+        await asyncio.Event().wait()
+        return Response()
+
+    server = HttpServer(answer)
+    client = Caller(*await asyncio.open_connection("127.0.0.1", await server.start()))
+    for _ in range(60):
+        client.send("", "GET", "/", f"X-Large: {'a' * 50_000}")
+        await asyncio.sleep(0.005)
+    assert server._server is not None
+    (handler,) = server._server.connections
+    assert 1 <= len(handler._messages) <= 8  # of one piece that was read
+    client.leave()
+    await server.close()
+
+
+async def test_requests_ahead_of_an_answer_are_answered_in_turn(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as target:
+        user = await target.caller()
+        for number in range(20):
+            user.send("ada", "GET", f"{PATH}/absent-{number}")
+        for number in range(20):
+            assert f"absent-{number}" in (await user.answer()).body.decode()
+
+
+async def test_large_bodies_in_pieces_are_no_headers(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as target:
+        user = await target.caller()
+        for number in range(3):
+            body = {"metadata": {"name": f"large-{number}"}, "data": {"it": "x" * 300_000}}
+            content = json.dumps(body).encode()
+            lines = ("Content-Type: application/json", f"Content-Length: {len(content)}")
+            user.send("ada", "POST", PATH, *lines)
+            for start in range(0, len(content), 50_000):
+                user.write(content[start : start + 50_000])
+                await asyncio.sleep(0.001)
+            assert (await user.answer()).status == 201
+            assert (await user.call("ada", "GET", f"{PATH}/large-{number}")).status == 200
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:

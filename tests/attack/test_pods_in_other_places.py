@@ -165,6 +165,22 @@ PLACES: list[tuple[str, str, Any, str]] = [
         {"annotations": {"patch": '{"host\\u0050ID": true}'}},
         "annotations.patch.hostPID",
     ),
+    ("job", "spec.template.spec.ho\u017ftPID", True, "PID: sight of the node's processes"),
+    ("workflow", "spec.pod\u017fpecPatch", "{}", "a patch of pods"),
+    *(
+        ("workflow", "spec.templates.0.resource", {"manifest": manifest}, said)
+        for manifest, said in (
+            ("spec: {hostPID: true}", "manifest.spec.hostPID"),
+            ("spec: {ho\u017ftPID: true}", "manifest.spec.ho\u017ftPID"),
+            ('spec: {? !!binary "aG9zdFBJRA==" : true}', "is not YAML"),
+            ("spec: {? !<tag:yaml.org,2002:binary> aG9zdFBJRA== : true}", "is not YAML"),
+            ("%TAG ! tag:yaml.org,2002:\n--- {? !binary aG9zdFBJRA== : true}", "is not YAML"),
+            (
+                "{apiVersion: v1, kind: Pod, spec: {containers: [], hostUsers2: true}}",
+                "manifest.spec.hostUsers2: is not permitted",
+            ),
+        )
+    ),
     ("job", "spec.template.metadata", {"annotations": {"patch": "hostPID: [true"}}, "is not YAML"),
     (
         "job",

@@ -15,6 +15,7 @@ from fairway.api.flavor import Flavor
 from fairway.api.fleet import Fleet, FleetSpec
 from fairway.api.meta import Condition
 from fairway.api.names import ADOPTED, ENDED
+from fairway.api.report import WorkState
 from fairway.api.work import Work
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.lifecycle.case import PodsSeen, Settings, WorkObservation
@@ -22,6 +23,7 @@ from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.proofs import Proofs
 from fairway.controllers.works.derive import Delete, Derived, Known, derive
 from fairway.controllers.works.manifests import dependencies_of
+from fairway.controllers.works.verdicts import is_past
 from fairway.kinds.registry import built_in
 from tests.controllers.lives import (
     NOW,
@@ -844,3 +846,27 @@ def test_a_template_gives_no_rights_beyond_its_namespace(
         {"phase": "Claimed", "claim": claim(placement("a"))}, template={"manifests": [manifest]}
     )
     assert derive(known(found)) == Derived(faults=(expected,))
+
+
+@pytest.mark.parametrize(
+    ("reason", "last", "reported", "expected"),
+    [
+        pytest.param("TermTooLow", 2, None, True, id="its agent has forgotten it"),
+        pytest.param("NotHere", 2, None, True, id="its agent does not have it"),
+        pytest.param("TermTooLow", 1, None, False, id="the workload has no later attempt"),
+        pytest.param("Accepted", 2, None, False, id="its agent has not refused it"),
+        pytest.param("TermTooLow", 2, 1, False, id="it is reported"),
+        pytest.param("Accepted", 1, 2, True, id="its agent has a later one"),
+    ],
+)
+def test_a_restored_hub_leaves_no_work_of_an_earlier_attempt_for_an_agent_without_memory(
+    reason: str, last: int, reported: int | None, expected: bool
+) -> None:
+    found = gang(pods("a"))
+    work = refused(sent(found)["a"], reason)
+    history = [{"attempt": last, "clusters": ["b"], "endedAt": "2027-01-15T08:00:00Z"}]
+    later = workload({"phase": "Waiting", "history": history if last > 1 else []})
+    state = None
+    if reported is not None:
+        state = WorkState(work=work.metadata.name, attempt=reported, phase="Running")
+    assert is_past(work, state, later) is expected

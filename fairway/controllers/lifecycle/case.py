@@ -101,6 +101,7 @@ class LifecycleCase:
     )  # by cluster; missing: not reported yet
     places: Mapping[str, ClusterFacts] = field(default_factory=dict)  # by cluster; missing: removed
     sent: Mapping[str, Work] = field(default_factory=dict)  # its works on the hub, by cluster
+    unproven: frozenset[str] = frozenset()  # clusters whose work has no proof of this hub
     refusal: TemplateRefusal | None = None  # why the hub could not send its works
     settings: Settings = Settings()
     breaches: tuple[Breach, ...] = ()  # rules of fleet policies that it breaks where it runs

@@ -63,6 +63,7 @@ class Lifecycle:
         self._shared = context.shared
         self._kinds = context.kinds
         self._roster = context.roster
+        self._proofs = context.proofs
         self._beats = Heartbeats(context.cache.mirror(LEASES), context.clock)
         self._loop: Loop[Name] = Loop(
             "lifecycle", self._reconcile, clock=context.clock, forgets=True
@@ -250,6 +251,9 @@ class Lifecycle:
                 if (known := self._cache.get(Cluster, name)) is not None
             },
             sent=sent,
+            unproven=frozenset(
+                cluster for cluster in brought_back if not self._proofs.holds(sent[cluster])
+            ),
             refusal=self._shared.refusals.get(name),
             settings=inputs.settings(self._cache, workload, fleet),
             breaches=broken,

@@ -17,8 +17,13 @@ from fairway.view.workloads import last_attempt
 
 
 def brought_back(case: LifecycleCase) -> Claim | None:
-    """The claim of works that agents brought back, unless the hub knows how it ended."""
-    claim = claim_of(list(case.sent.values()), case.workload, case.now)
+    """The claim of works that agents brought back, unless the hub knows how it ended.
+
+    A work without a proof may be of an attempt that the hub knows, but its placement is the word of
+    an agent: a claim that the hub has forgotten is made of no such work.
+    """
+    works = [work for cluster, work in case.sent.items() if cluster not in case.unproven]
+    claim = claim_of(works, case.workload, case.now)
     last = last_attempt(case.workload.status)
     if claim is None:
         return None

@@ -7,6 +7,7 @@
     manifests       the objects of a work, with the decision applied
     refusals        why manifests are not sent to a cluster
     generated       objects for workloads that have only pod sets
+    closed_places   clusters that get nothing new of a workload
     strangers       works that the hub did not decide
     sweeps          which tasks of a sweep a work has
     revisions       the revision that a cluster gets during a rollout

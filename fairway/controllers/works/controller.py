@@ -23,6 +23,7 @@ from fairway.controllers.lifecycle import inputs
 from fairway.controllers.rollouts.register import Register, Stage, stages_of
 from fairway.controllers.shared_state import TemplateRefusal
 from fairway.controllers.terms import NotLeader
+from fairway.controllers.works.closed_places import CLOSED_SECONDS, closed_places
 from fairway.controllers.works.derive import (
     Create,
     Delete,
@@ -35,7 +36,7 @@ from fairway.controllers.works.derive import (
 from fairway.controllers.works.manifests import dependencies_of
 from fairway.controllers.works.revisions import Stages, templates_in_use, with_template
 from fairway.controllers.works.strangers import BRING_BACK_SECONDS, NEVER, stays_until
-from fairway.controllers.works.verdicts import is_outdated, is_refused
+from fairway.controllers.works.verdicts import is_outdated, is_past, is_refused
 from fairway.controllers.works.victims import Incarnations, mention, settled_at
 from fairway.loops import Alarm, Loop, in_slices
 from fairway.store.interface import Deletion, Stored, Write
@@ -167,7 +168,7 @@ class Works:
         if self._cache.fleet().spec.paused:
             return None  # the end of the pause is an event
         if self._shared.awaits_clusters():
-            await self._make_way(self._roster.works(name))
+            await self._make_way(name, self._roster.works(name))
             return None
         moments = [await self._clear_strangers(name), await self._send(name)]
         return min((moment for moment in moments if moment is not None), default=None)
@@ -204,15 +205,15 @@ class Works:
             return None
         return await self._write(name, workload, works, is_comparable=inputs is not None)
 
-    async def _make_way(self, works: dict[str, Work]) -> None:
-        """Deletes works that agents have in a later attempt, which they then bring back.
+    async def _make_way(self, name: Name, works: dict[str, Work]) -> None:
+        """Deletes works of earlier attempts; what runs of them, agents bring back.
 
         Nothing else is written until all clusters have been heard: an outdated claim must not be
         sent to a cluster that its workload has left.
         """
+        workload = self._cache.get(Workload, name[1], name[0])
         for cluster, work in works.items():
-            state = self._states.get(cluster, work.metadata.name)
-            if state is not None and state.attempt > work.spec.attempt:
+            if is_past(work, self._states.get(cluster, work.metadata.name), workload):
                 await self._carry_out(Delete(work=work))
 
     async def _write(
@@ -220,12 +221,15 @@ class Works:
     ) -> float | None:
         """Writes what is derived; returns when to derive it again."""
         stored = self._cache.mirror(WORKLOADS).get(name)
-        derived = derive(await self._known(name, workload, works))
+        known = await self._known(name, workload, works)
+        derived = derive(known)
         self._shared.refuse(name, _refusal(workload, derived))
         said = "; ".join((*derived.faults, *derived.withheld))
         if stored is not None and said:
             await self._notes.warn(stored.object(), "ManifestRefused", said)
         again = list(self._look_again(workload))
+        if known.closed:
+            again.append(self._clock.now() + CLOSED_SECONDS)
         for write in derived.writes:
             wait = self._wait(write)
             if wait:
@@ -283,7 +287,7 @@ class Works:
     def _is_overtaken(self, workload: Workload, works: dict[str, Work]) -> bool:
         """Whether a later attempt was brought back than this hub knows, which was restored."""
         for cluster, work in works.items():
-            if is_adopted(work):
+            if is_adopted(work) and work.spec.attempt >= last_attempt(workload.status):
                 self._awaited.pop(cluster, None)  # its agent keeps its word
         return workload.status.claim is not None and any(
             is_later(work, workload) for work in works.values()
@@ -377,6 +381,7 @@ class Works:
             flavors=self._flavors(workload),
             victims=self._victims(name, workload),
             stages=stages,
+            closed=closed_places(self._cache, workload, works),
             objects=await self._objects(workload, stages) if workload.status.claim else (),
             settings=inputs.settings(self._cache, workload, fleet),
             policies={
@@ -400,8 +405,7 @@ class Works:
             for pods in placement.pod_sets
             for flavor in pods.flavors.values()
         }
-        flavors = {name: self._cache.get(Flavor, name) for name in names}
-        return {name: flavor for name, flavor in flavors.items() if flavor is not None}
+        return {name: it for name in names if (it := self._cache.get(Flavor, name)) is not None}
 
     def _victims(self, name: Name, workload: Workload) -> dict[str, Workload]:
         claim = workload.status.claim

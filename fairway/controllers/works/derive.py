@@ -93,6 +93,7 @@ class Known:
     kinds: KnownKinds = field(default_factory=built_in)
     stages: Stages = None
     policies: Mapping[str, FleetPolicySpec] = field(default_factory=dict)  # enforced, by name
+    closed: frozenset[str] = frozenset()  # clusters that get nothing new of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +136,9 @@ def derive(known: Known) -> Derived:
             if not _may_run(known, workload, placement):
                 continue
             running.add(placement.cluster)
-            if _is_remembered(known, placement):
+            if placement.cluster in known.closed:
+                withheld.append(f"{placement.cluster} gets nothing new: it may not run there now")
+            elif _is_remembered(known, placement):
                 is_held_back = True
             elif known.stages is None or placement.cluster in known.stages:
                 there = as_staged(workload, known.stages, placement.cluster)
@@ -440,7 +443,8 @@ def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
     """Whether a work runs, or may run, without a decision; finished works stay for their logs.
 
     A work that an agent brought back is no surplus if the workload takes it over. It does not take
-    over an attempt that it knows, and has elsewhere or has ended; a service adds what still runs.
+    over an attempt that it knows, and has elsewhere or has ended; a service adds what still runs,
+    by its proof.
     """
     seen = known.seen.get(work.spec.cluster)
     if seen is not None and seen.attempt >= work.spec.attempt and seen.is_over:
@@ -448,7 +452,8 @@ def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
     if workload.status.phase in OVER:
         return seen is not None and seen.phase != "Gone"
     is_known = work.spec.attempt <= last_attempt(workload.status)
-    return not is_adopted(work) or (is_known and workload.spec.mode != "Divided")
+    is_added = workload.spec.mode == "Divided" and known.proofs.holds(work)
+    return not is_adopted(work) or (is_known and not is_added)
 
 
 def _stopped(known: Known, work: Work, attempt: int = 0) -> Iterator[WorkWrite]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from fairway.api.report import WorkState
 from fairway.api.work import Work
+from fairway.api.workload import Workload
+from fairway.view.workloads import last_attempt
 
 _ACCEPTED = "Accepted"
 
@@ -31,6 +34,18 @@ def is_outdated(work: Work) -> bool:
     The hub was restored to the time of an earlier attempt.
     """
     return _refusal(work) == "AttemptTooLow"
+
+
+def is_past(work: Work, state: WorkState | None, workload: Workload | None) -> bool:
+    """Whether a work of a restored hub is of an earlier attempt than its agent has.
+
+    Or of an earlier one than its workload, once that has taken over what runs elsewhere, while the
+    agent refuses it and reports nothing of it. An agent that then lost its disk would start it.
+    """
+    if state is not None:
+        return state.attempt > work.spec.attempt
+    last = last_attempt(workload.status) if workload is not None else 0
+    return work.spec.attempt < last and is_not_there(work)
 
 
 def _refusal(work: Work) -> str:

@@ -20,8 +20,9 @@ from fairway.server.wire.addresses import neighbourhood
 
 _OTHER_FILES = 1_024  # of the store, logs, agents and child processes
 
-# Why a connection was closed: its headers came too late, or another one took its place.
-Reason = Literal["late", "replaced", "full"]
+# Why a connection was closed: its headers came too late or were too large, or another one took its
+# place.
+Reason = Literal["late", "large", "replaced", "full"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +151,11 @@ class Connections:
         neighbours.idle[connection] = None
         if len(neighbours.idle) > self._limits.idle_by_address:
             self._replace_oldest(neighbours)
+
+    def refuse(self, connection: Connection) -> None:
+        """Closes a connection whose headers are too large."""
+        if connection in self._open:
+            self._close(connection, "large")
 
     def leave(self, connection: Connection) -> None:
         """The connection is closed."""

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
-from aiohttp import ClientError, web
+from aiohttp import EMPTY_PAYLOAD, ClientError, StreamReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from fairway.api.errors import ApiError, BadRequest
@@ -40,7 +40,8 @@ from fairway.sockets import WebSocket
 _log = logging.getLogger(__name__)
 
 _PACKED_BYTES = 128 << 10  # smaller bodies are sent faster uncompressed
-_HEADER_BYTES_MAX = 64 << 10
+_HEADER_BYTES_MAX = 64 << 10  # of one header, and of all headers of a request that are on their way
+_AHEAD_MAX = 2  # requests of a connection that wait, after which no more is read
 # How long streams get to end when the hub stops.
 _FAREWELL_SECONDS = 1.0
 _SHUTDOWN_SECONDS = 5.0
@@ -295,9 +296,14 @@ class HttpServer:
 
 
 class _Handler(web.RequestHandler):
-    """One connection, as the library handles it; `connections` is told what happens to it."""
+    """One connection, as the library handles it; `connections` is told what happens to it.
 
-    __slots__ = ("_connections", "connection")
+    The library limits each header, and how many there are, but not all of them together. So bytes
+    are counted until the headers that they belong to are whole. Nor would it stop reading before 32
+    requests wait for the one that is being answered.
+    """
+
+    __slots__ = ("_body", "_connections", "_head_bytes", "connection")
 
     def __init__(
         self, server: web.Server, connections: Connections, connection: Connection, **options: Any
@@ -305,10 +311,23 @@ class _Handler(web.RequestHandler):
         super().__init__(server, **options)
         self._connections = connections
         self.connection = connection
+        self._max_msg_queue_size = _AHEAD_MAX
+        self._msg_queue_resume_size = 1
+        self._head_bytes = 0  # of headers that are not whole yet
+        self._body: StreamReader = EMPTY_PAYLOAD  # of the last request whose headers are
 
     def data_received(self, data: bytes) -> None:
         self._connections.receive(self.connection)
+        requests, was_whole = self._request_count, self._body.is_eof()
         super().data_received(data)
+        if self._request_count != requests and self._messages:
+            self._body = self._messages[-1][1]
+        elif was_whole and not self._upgraded:
+            self._head_bytes += len(data)
+            if self._head_bytes > _HEADER_BYTES_MAX:
+                self._connections.refuse(self.connection)
+            return
+        self._head_bytes = 0
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._connections.leave(self.connection)
