@@ -11,10 +11,11 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairway.agent import cluster_status
-from fairway.agent.answers import answer
+from fairway.agent.answers import answer, answer_measurement
 from fairway.agent.cluster_status import AgentFacts
 from fairway.agent.drivers.interface import Driver, DriverFault
 from fairway.agent.hub import Hub
@@ -35,10 +36,11 @@ from fairway.api.work import Work
 from fairway.clock import Clock
 from fairway.governance.cluster_selectors import facts_of
 from fairway.loops import Alarm, Loop
+from fairway.metrics.interface import NoSources, Sources
 from fairway.store.interface import Selection, Store, Stored
 from fairway.store.keys import CLUSTERS, WORKS
 from fairway.store.mirrors import Mirror, Name
-from fairway.streams.requests import Ask, Exchange, Outcome
+from fairway.streams.requests import MEASURE, Ask, Exchange, Outcome
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +51,14 @@ _LOOK_REST = 4  # the pause after a look, in multiples of the time the look took
 _LOOK_SECONDS_LEAST = 0.01
 _REPORT_REST = 4  # the pause after a report, in multiples of the time it took to write
 _REPORT_SECONDS_MOST = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What an agent asks besides its driver."""
+
+    inventory: Inventory = field(default_factory=Listed)
+    sources: Sources = field(default_factory=NoSources)  # of metrics, as reached from here
 
 
 class Agent:
@@ -64,7 +74,7 @@ class Agent:
         find_kind: FindKind,
         clock: Clock,
         settings: AgentSettings | None = None,
-        inventory: Inventory | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self.cluster = cluster
         self._store = store
@@ -82,7 +92,7 @@ class Agent:
         self._doubts_status = False  # the same of the cluster's status
         self._leaving: tuple[str, ...] = ()  # nodes that may go
         self._to_release = Alarm(clock)
-        self._inventory = inventory or Listed()
+        self._beside = beside or Beside()
         self._parts: _Parts | None = None
 
     def use(self, settings: AgentSettings) -> None:
@@ -97,9 +107,11 @@ class Agent:
         await self._memory.reseal()
 
     async def answer(self, ask: Ask, exchange: Exchange) -> Outcome:
-        """Answers a request about pods of this cluster: list, usage, logs, exec, port-forward."""
-        seen = self._sight.work(ask.work)
-        return await answer(self.cluster, self._driver, ask, exchange, seen)
+        """Answers a request about pods of this cluster, or measures for a scorer."""
+        if ask.kind == MEASURE:
+            sources = self._beside.sources
+            return await answer_measurement(ask, exchange, sources=sources, clock=self._clock)
+        return await answer(self.cluster, self._driver, ask, exchange, self._sight.work(ask.work))
 
     async def run(self) -> None:
         """Manages the cluster until cancelled; the pods of works keep running."""
@@ -184,7 +196,7 @@ class Agent:
             self._tell_cluster(parts),
             self._beat(parts),
             self._release(),
-            self._inventory.run(self._sight.wanted.mark),
+            self._beside.inventory.run(self._sight.wanted.mark),
         )
 
     # Input from the hub.
@@ -275,7 +287,7 @@ class Agent:
             began = self._clock.now()
             number = self._sight.begin()
             try:
-                observation = self._inventory.merge(await self._driver.observe())
+                observation = self._beside.inventory.merge(await self._driver.observe())
             except DriverFault as fault:
                 _log.warning("%s: cannot look at the cluster: %s", self.cluster, fault)
                 await self._clock.sleep(back_off)

@@ -23,6 +23,9 @@ from fairway.agent.drivers.interface import (
     WorkSeen,
 )
 from fairway.agent.pod_lists import page_of
+from fairway.clock import Clock
+from fairway.metrics.interface import MetricsFault, Sources, Unreachable
+from fairway.metrics.measurements import Measurement, measure
 from fairway.streams.requests import WELL, Ask, Channel, Exchange, Outcome
 
 _CHUNK_BYTES = 16 << 10
@@ -66,6 +69,23 @@ async def answer(
         return Outcome(reason="Forbidden", message=str(fault))
     except DriverFault as fault:
         return Outcome(reason="NotFound", message=str(fault))
+    return WELL
+
+
+async def answer_measurement(
+    ask: Ask, exchange: Exchange, *, sources: Sources, clock: Clock
+) -> Outcome:
+    """Measures for a scorer, from where this agent runs."""
+    try:
+        measurement = msgspec.json.decode(ask.measurement, type=Measurement)
+        samples = await measure(measurement, sources, clock)
+    except msgspec.MsgspecError as fault:
+        return Outcome(reason="BadRequest", message=f"the measurement is not understood: {fault}")
+    except Unreachable as fault:
+        return Outcome(reason="ServiceUnavailable", message=str(fault))
+    except MetricsFault as fault:
+        return Outcome(reason="BadRequest", message=str(fault))
+    await _tell(msgspec.json.encode(samples), exchange)
     return WELL
 
 

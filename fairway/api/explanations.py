@@ -7,7 +7,7 @@ expected to start, and what would let it start now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -55,6 +55,47 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScorePoints:
+    """One score of one cluster."""
+
+    name: str
+    item: str = ""
+    value: int
+    weight: int
+    is_missing: bool = False  # unknown or expired: the value is the default
+    age_seconds: float | None = None  # since a scorer measured it; also of one that is expired
+    measured: str = ""  # before it was scaled
+    samples: int = 0
+
+    def render(self) -> dict[str, Any]:
+        rendered: dict[str, Any] = {"name": self.name, "value": self.value, "weight": self.weight}
+        return rendered | _without_empty(
+            item=self.item,
+            missing=self.is_missing,
+            ageSeconds=None if self.age_seconds is None else round(self.age_seconds),
+            measured=self.measured,
+            samples=self.samples,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredCluster:
+    """A cluster with its total, and the scores that make it up."""
+
+    cluster: str
+    total: int
+    points: tuple[ScorePoints, ...]
+
+    def render(self) -> dict[str, Any]:
+        return {
+            "cluster": self.cluster,
+            "total": self.total,
+            "scores": [points.render() for points in self.points],
+            "message": score_words(self.points),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Everything there is to say on one workload."""
 
@@ -77,6 +118,7 @@ class Explanation:
     because: str = ""  # whose end lets it start
     is_guess: bool = False  # the start depends on a run time that is not known
     remedies: tuple[Remedy, ...] = ()
+    ranking: tuple[ScoredCluster, ...] = ()  # clusters it may use, best first, if scores say more
 
     def render(self) -> dict[str, Any]:
         """The explanation for programs, with its sentence."""
@@ -104,6 +146,7 @@ class Explanation:
             ),
             reasons=[reason.render() for reason in self.reasons],
             remedies=[_remedy(remedy) for remedy in self.remedies],
+            ranking=[scored.render() for scored in self.ranking],
         )
         rendered["message"] = sentence(self)
         return rendered
@@ -231,6 +274,23 @@ def _remedy_sentence(remedy: Remedy) -> str:
             return f"starts now with {remedy.needs}"
         case _:
             return f"starts now if queue {remedy.name} gets {missing_words(remedy.short)}"
+
+
+def score_words(points: Iterable[ScorePoints]) -> str:
+    """The scores of a cluster, weights and ages where they matter."""
+    return ", ".join(_score_words(each) for each in points)
+
+
+def _score_words(points: ScorePoints) -> str:
+    name = f"{points.name}/{points.item}" if points.item else points.name
+    weight = f" {_TIMES} {points.weight}" if points.weight != 1 else ""
+    said = f"{name} {points.value}{weight}"
+    if points.is_missing:
+        return f"{said} ({'expired' if points.age_seconds is not None else 'missing'})"
+    if points.age_seconds is None:
+        return said
+    measured = f"measured {points.measured}, " if points.measured else ""
+    return f"{said} ({measured}{_span(points.age_seconds)} old)"
 
 
 def _clock(moment: float, now: float) -> str:

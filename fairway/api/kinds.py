@@ -17,6 +17,7 @@ from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
 from fairway.api.rollout import Revision, Rollout
+from fairway.api.scores import ClusterScore, Scorer
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 
@@ -313,6 +314,29 @@ _FLEET_POLICY = Kind(
         _AGE,
     ),
 )
+_SCORER = Kind(
+    struct=Scorer,
+    plural="scorers",
+    short_names=("sc",),
+    is_namespaced=False,
+    columns=(
+        Column("Source", ".status.source"),
+        Column("Run By", ".spec.runBy"),
+        Column("Interval", ".spec.intervalSeconds", "integer", "Seconds between two runs."),
+        Column("Clusters", ".status.clusters", "integer", "Clusters with a valid score."),
+        Column("Last Run", ".status.lastRunAt", "date"),
+        Column("Fault", ".status.fault"),
+        _AGE,
+    ),
+)
+_CLUSTER_SCORE = Kind(
+    struct=ClusterScore,
+    plural="clusterscores",
+    short_names=("scores",),
+    is_namespaced=False,
+    has_status=False,
+    columns=(Column("Scores", ".spec.summary"), _AGE),
+)
 
 KINDS: tuple[Kind, ...] = (
     _FLEET,
@@ -329,5 +353,7 @@ KINDS: tuple[Kind, ...] = (
     _AUTOSCALER,
     _COST_ACCOUNT,
     _FLEET_POLICY,
+    _SCORER,
+    _CLUSTER_SCORE,
 )
 BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}

@@ -165,13 +165,20 @@ class ScoreWeight(Part, frozen=True, kw_only=True):
     """A score and its weight."""
 
     built_in: Annotated[BuiltInScore | None, doc("Score that the hub computes.")] = None
-    scorer: Annotated[Reference, doc("Name of a Scorer, for any other score.")] = ""
-    item: Annotated[
-        str, doc("Value of the scorer to use; empty: its only one.", max_length=253)
-    ] = ""
+    scorer: Annotated[Reference, doc("Name of a scorer in ClusterScores, for any other score.")] = (
+        ""
+    )
+    item: Annotated[str, doc("Item of the scorer; empty: it has no items.", max_length=253)] = ""
     resource: Annotated[
         ResourceName, doc("Resource that Allocatable and the accelerator scores compare.")
     ] = "nvidia.com/gpu"
+    flavor: Annotated[
+        Reference,
+        doc(
+            "Flavor whose nodes Allocatable and the accelerator scores count, such as one model "
+            "of accelerator; empty: all nodes."
+        ),
+    ] = ""
     weight: Annotated[
         int,
         doc(
@@ -217,11 +224,6 @@ class ReturnHome(Part, frozen=True, kw_only=True):
         "(!has(self.spread) || size(self.spread) == 0))",
         "copies of a group need division.type: Duplicated, and no spread",
         ".groups",
-    ),
-    Rule(
-        "!has(self.scores) || self.scores.all(s, !has(s.scorer) || s.scorer == '')",
-        "scorers are not supported yet: use a built-in score",
-        ".scores",
     ),
     Rule(
         "!has(self.scores) || self.scores.all(s, !has(s.builtIn) || s.builtIn != 'DataSeconds')",

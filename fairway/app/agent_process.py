@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from fairway import __version__
-from fairway.agent.agent import Agent
+from fairway.agent.agent import Agent, Beside
 from fairway.agent.call_home import Caller
 from fairway.agent.drivers.interface import DriverFault
 from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
@@ -42,6 +42,7 @@ from fairway.kinds.registry import LiveKinds, built_in
 from fairway.kinds.rules import kinds_of
 from fairway.kubeapi import KubeApi
 from fairway.loops import run_steadily
+from fairway.metrics.prometheus import PrometheusSources
 from fairway.server.access.private_files import make_private_directory, read_private, write_private
 from fairway.store.interface import Store, Stored
 from fairway.store.keys import KIND_RULES
@@ -141,7 +142,8 @@ async def _run_agent(options: PullOptions, clock: Clock) -> None:
     store = KubernetesStore(hub)
     kinds = LiveKinds(built_in())
     rules = _follow(store, kinds, clock)
-    agents = _agents(store, options, membership.cluster, kinds, clock)
+    sources = PrometheusSources(clock)
+    agents = _agents(store, options, membership.cluster, kinds, sources)
     options.tell(f"Looking after {membership.cluster} for {membership.server}.")
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -152,6 +154,7 @@ async def _run_agent(options: PullOptions, clock: Clock) -> None:
             caller = Caller(streams, membership.cluster, agents, clock)
             tasks.create_task(kept_up(caller.run, clock))
     finally:
+        await sources.close()
         await streams.close()
         await store.close()
 
@@ -236,8 +239,10 @@ async def renew(folder: AgentFolder, membership: Membership, hub: KubeApi, clock
 
 
 def _agents(
-    store: Store, options: PullOptions, name: str, kinds: LiveKinds, clock: Clock
+    store: Store, options: PullOptions, name: str, kinds: LiveKinds, sources: PrometheusSources
 ) -> Agents:
+    clock = sources.clock
+
     async def find_access() -> Access:
         try:
             return access_to(options.cluster)
@@ -257,7 +262,7 @@ def _agents(
             find_kind=kinds.of,
             clock=clock,
             settings=settings,
-            inventory=inventory_of(cluster, clock),
+            beside=Beside(inventory=inventory_of(cluster, clock), sources=sources),
         )
 
     return Agents(store, make, clock=clock, only=name)

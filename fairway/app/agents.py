@@ -9,7 +9,7 @@ import base64
 import binascii
 from pathlib import Path
 
-from fairway.agent.agent import Agent
+from fairway.agent.agent import Agent, Beside
 from fairway.agent.drivers.interface import Driver, DriverFault
 from fairway.agent.drivers.kubernetes.driver import KubernetesDriver
 from fairway.agent.drivers.simulated.driver import Worlds
@@ -26,12 +26,13 @@ from fairway.client.errors import ClientError
 from fairway.client.kubeconfig import access_of_text, load_access
 from fairway.clock import Clock
 from fairway.kinds.registry import KnownKinds
+from fairway.metrics.interface import NoSources, Sources
 from fairway.sealing import Keyring
 from fairway.store.interface import Store
 from fairway.store.keys import SECRETS
 
 
-def make_agents(
+def make_agents(  # noqa: PLR0913 - the parts that a composition root chooses
     store: Store,
     folder: Path,
     *,
@@ -41,6 +42,7 @@ def make_agents(
     local: LocalClusters | None = None,
     is_inline: bool = False,
     keys: Keyring | None = None,
+    sources: Sources | None = None,
 ) -> Agents:
     """Agents for every cluster that this process looks after.
 
@@ -75,7 +77,7 @@ def make_agents(
             find_kind=kinds.of,
             clock=clock,
             settings=settings,
-            inventory=inventory_of(cluster, clock),
+            beside=Beside(inventory=inventory_of(cluster, clock), sources=sources or NoSources()),
         )
 
     return Agents(store, make, clock=clock, removed=worlds.forget)

@@ -197,10 +197,12 @@ async def _run_controllers(
     decided = LineFile(options.data / "decided", lines_most=_DECISIONS_MOST)
     history = HistoryFile(options.data / "history")
     folder, keys, local = options.data / "clusters", keeping.keys, _local_clusters(api, options)
-    agents = make_agents(store, folder, kinds=kinds, clock=clock, keys=keys, local=local)
+    sources, meter = PrometheusSources(clock), AgentMeter()
+    agents = make_agents(
+        store, folder, kinds=kinds, clock=clock, keys=keys, local=local, sources=sources
+    )
     keeping.agents = agents
     is_alone = options.kubernetes is None
-    sources, meter = PrometheusSources(clock), AgentMeter()
     webhooks = Webhooks(store=store, clock=clock, address=_address(backing, api, options, served))
     plane = ControlPlane(
         store=store,
@@ -219,6 +221,7 @@ async def _run_controllers(
             is_alone=is_alone,
             sources=sources,
             meter=meter,
+            remote=meter,
         ),
     )
     if not is_alone:

@@ -36,6 +36,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "history": ("history:history", "Show decisions: admitted, preempted, moved, provisioned"),
         "events": ("events:events", "List events, newest last"),
         "wait": ("wait:wait", "Wait for a condition on objects"),
+        "score": ("score:score", "Try a scorer, and see what it would change"),
         "plan": ("plan:plan", "Plan the workloads in files, with reasons"),
     },
     "Workloads": {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def show(facts: Facts, key: str, output: str) -> int:
     """Prints the explanation of one workload: a sentence and its reasons, or JSON."""
     # The core is much larger than the client; only this command loads it.
+    from fairway.api.explanations import score_words  # noqa: PLC0415 - as above
     from fairway.api.reasons import sentence as reason_sentence  # noqa: PLC0415 - as above
     from fairway.core.explain.explain import explain, sentence  # noqa: PLC0415 - as above
 
@@ -28,6 +29,10 @@ def show(facts: Facts, key: str, output: str) -> int:
         terminal.write([json.dumps(explanation.render(), indent=2)])
         return 0
     terminal.write([f"{key} {sentence(explanation)}."])
+    if explanation.ranking:
+        rows = (f"  - {item.cluster} {item.total}: {score_words(item.points)}"
+                for item in explanation.ranking)  # fmt: skip
+        terminal.write(["", "Clusters by score, best first:", *rows])
     if explanation.state == "Waits":
         texts = dict.fromkeys(reason_sentence(reason) for reason in explanation.reasons)
         place = f"{explanation.position} of {explanation.waiting}"

@@ -23,6 +23,7 @@ EXAMPLES = """
     fairway why train -o json            for programs
 """
 
+_RANKED_MOST = 8
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -61,9 +62,11 @@ def lines(workload: Object, body: Object) -> Iterator[Text | str]:
         yield from (f"  - {reason['message']}" for reason in reasons if reason.get("policy"))
         lacking = [reason for reason in reasons if not reason.get("policy")]
         yield from _try_({"reasons": lacking})  # for replicas that have no place yet
+        yield from _ranking(body)
         return
     if body.get("state") in {"Starts", "Impossible"}:
         yield _sentence(workload, str(body.get("message") or ""))
+        yield from _ranking(body)
         return
     queue = body.get("queue")
     copies = workloads.copies(workloads.status_of(workload))
@@ -71,6 +74,7 @@ def lines(workload: Object, body: Object) -> Iterator[Text | str]:
     yield ""
     yield from _facts(body)
     yield from _try_(body)
+    yield from _ranking(body)
     if remedies := body.get("remedies"):
         yield ""
         yield Text("What would help:", style="bold")
@@ -124,6 +128,19 @@ def _try_(body: Object) -> Iterator[Text | str]:
             yield Text(f"  {rung}", style="cyan")
         indent = "    " if rung else "  "
         yield from (f"{indent}- {message}" for message in messages)
+
+
+def _ranking(body: Object) -> Iterator[Text | str]:
+    """The best clusters by their scores, where these say more than how busy clusters are."""
+    ranking = body.get("ranking") or ()
+    if not ranking:
+        return
+    yield ""
+    yield Text("Clusters by score, best first:", style="bold")
+    for ranked in ranking[:_RANKED_MOST]:
+        yield f"  - {ranked['cluster']} {ranked['total']}: {ranked['message']}"
+    if len(ranking) > _RANKED_MOST:
+        yield "    and more; -o json lists them"
 
 
 def _sentence(workload: Object, said: str) -> Text:

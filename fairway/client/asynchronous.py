@@ -116,9 +116,13 @@ class AsyncClient:
         *,
         namespace: str | None = None,
         query: Query | None = None,
+        body: Object | None = None,
     ) -> Object:
-        """The answer to a question about an object: `explain`, `decisions`, `standing`."""
-        return await self._calls.json(await self._question(kind, name, question, namespace, query))
+        """The answer to a question about an object; one with a body, such as `score`, is a POST."""
+        request = await self._question(kind, name, question, namespace, query)
+        if body is not None:
+            request = replace(request, method="POST", body=msgspec.json.encode(body))
+        return await self._calls.json(request)
 
     async def log(
         self, name: str, *, namespace: str | None = None, query: Query | None = None

@@ -71,7 +71,19 @@ class Transport:
             sock_read=request.read_timeout_seconds or READ_SECONDS,
         )
         async with self._open(request, limits) as response:
-            return await _whole(response)
+            return await self._read(request, response)
+
+    async def _read(self, request: Request, response: aiohttp.ClientResponse) -> Answer:
+        most = request.answer_bytes_max
+        if most is None:
+            return _whole(response, await response.read())
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > most:
+                _break_off(response)
+                raise ConnectionFailed(self.server, f"its answer has more than {most} bytes")
+        return _whole(response, bytes(body))
 
     async def stream(
         self, request: Request, *, tells_opening: bool = False
@@ -85,7 +97,7 @@ class Transport:
         )
         async with self._open(request, limits) as response:
             if response.status != 200:
-                yield await _whole(response)
+                yield _whole(response, await response.read())
                 return
             if tells_opening:
                 yield b""
@@ -233,8 +245,7 @@ def _shown(identity: Identity) -> list[tuple[str, str]]:
     return [("Authorization", f"Bearer {identity.token}")] if identity.token else []
 
 
-async def _whole(response: aiohttp.ClientResponse) -> Answer:
-    body = await response.read()
+def _whole(response: aiohttp.ClientResponse, body: bytes) -> Answer:
     header = response.headers.get("Retry-After", "")
     retry_after = float(header) if header.isdigit() else None
     return Answer(

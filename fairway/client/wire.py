@@ -41,6 +41,7 @@ class Request:
     accept: str = JSON
     headers: tuple[tuple[str, str], ...] = ()  # in addition to those of every request
     read_timeout_seconds: float | None = None
+    answer_bytes_max: int | None = None  # a longer answer is an error; None: no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
 from fairway.api.rollout import Revision, Rollout
+from fairway.api.scores import ClusterScore, Scorer
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
@@ -30,6 +31,7 @@ from fairway.kinds.native import DEFAULT_QUEUE
 from fairway.store.interface import ResourceKey, Selection, Store
 from fairway.store.keys import (
     AUTOSCALERS,
+    CLUSTER_SCORES,
     CLUSTERS,
     DEVICE_CLAIM_TEMPLATES,
     DEVICE_CLAIMS,
@@ -45,6 +47,7 @@ from fairway.store.keys import (
     REPORTS,
     REVISIONS,
     ROLLOUTS,
+    SCORERS,
     VOLUME_CLAIMS,
     WORKLOADS,
     WORKS,
@@ -69,6 +72,8 @@ _KINDS: dict[type[Object], ResourceKey] = {
     Rollout: ROLLOUTS,
     Revision: REVISIONS,
     FleetAutoscaler: AUTOSCALERS,
+    Scorer: SCORERS,
+    ClusterScore: CLUSTER_SCORES,
 }
 _FLEET = ("", "fleet")
 _DECODED_MOST = 8_192

@@ -99,8 +99,10 @@ class Attempt(msgspec.Struct, frozen=True, rename="camel"):
     """An attempt that is over."""
 
     attempt: int = 0
+    clusters: tuple[str, ...] = ()
     ended_at: str = ""
     reason: str = ""
+    blame: str = ""
     lost_seconds: int = 0
     preempted_by: Mention | None = None
 

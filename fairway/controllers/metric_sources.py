@@ -34,20 +34,30 @@ class Measuring:
         self.meter = meter or NoPodMeter()
         self._store = context.store
         self._cache = context.cache
-        self._sources = sources
+        self.sources = sources
 
     async def source(self, own: PrometheusServer | None, namespace: str) -> Source:
         """The source for an object of a namespace; MetricsFault if there is none."""
         settings = self._cache.fleet().spec.metrics
         if own is not None and not settings.allow_own_servers:
             raise Refused("the fleet does not allow servers of one's own (metrics.allowOwnServers)")
-        server = own or settings.prometheus
-        if server is None:
-            raise Refused("the fleet names no Prometheus (metrics.prometheus.url)")
         if own is not None and own.token is not None and own.token.namespace != namespace:
             raise Refused(f"the token must be a Secret of the namespace {namespace}")
-        token = await self._token(server.token) if server.token is not None else ""
-        return self._sources.at(Address(url=server.url, token=token, authority=server.authority))
+        return self.sources.at(await self.prometheus(own))
+
+    async def prometheus(self, own: PrometheusServer | None) -> Address:
+        """A server of Prometheus, with its token; without one of its own, that of the fleet."""
+        server = own or self._cache.fleet().spec.metrics.prometheus
+        if server is None:
+            raise Refused("the fleet names no Prometheus (metrics.prometheus.url)")
+        return await self.address(server.url, server.token, server.authority)
+
+    async def address(
+        self, url: str, token: SecretReference | None, authority: str = ""
+    ) -> Address:
+        """An address with its token, read now: a token that was rotated counts at once."""
+        text = await self._token(token) if token is not None else ""
+        return Address(url=url, token=text, authority=authority)
 
     async def _token(self, where: SecretReference) -> str:
         named = f"the Secret {where.namespace}/{where.name}"

@@ -48,6 +48,7 @@ from fairway.controllers.scheduling.questions import Explain, Standings
 from fairway.controllers.scheduling.record import NoSink, RecordingPlanner, Sink
 from fairway.controllers.scheduling.scheduler import FED, Scheduler
 from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettings
+from fairway.controllers.scores.controller import Scores
 from fairway.controllers.shadow import Shadows
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import Settings, Terms
@@ -61,6 +62,7 @@ from fairway.core.explain.samples import fair_of
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
 from fairway.metrics.interface import NoPodMeter, NoSources, PodMeter, Sources
+from fairway.metrics.measurements import NoRemote, Remote
 from fairway.store.interface import Store
 from fairway.store.keys import REPORTS, WORKLOADS
 
@@ -84,6 +86,7 @@ class PlaneOptions:
     look_seconds: float = LOOK_SECONDS  # how often clusters, queues and pools are looked at
     sources: Sources = field(default_factory=NoSources)  # which sources to ask for metrics
     meter: PodMeter = field(default_factory=NoPodMeter)  # what to ask for the usage of pods
+    remote: Remote = field(default_factory=NoRemote)  # what lets agents measure for scorers
     history: Keeper = field(default_factory=NoKeeper)  # where the last hours and days are kept
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects too
 
@@ -131,14 +134,19 @@ class ControlPlane:
         )
         self.timeline = Timeline(context, scheduler=self.scheduler, keeper=options.spans)
         self.history = History(context, scheduler=self.scheduler, keeper=options.history)
+        measuring = Measuring(context, sources=options.sources, meter=options.meter)
+        self.scores = Scores(
+            context, scheduler=self.scheduler, measuring=measuring, remote=options.remote
+        )
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
-        self._led = self._controllers(context, options)
+        self._led = self._controllers(context, options, measuring)
 
-    def _controllers(self, context: Context, options: PlaneOptions) -> Sequence[Controller]:
+    def _controllers(
+        self, context: Context, options: PlaneOptions, measuring: Measuring
+    ) -> Sequence[Controller]:
         """All controllers that run while this replica leads."""
         scheduler, look_seconds = self.scheduler, options.look_seconds
-        measuring = Measuring(context, sources=options.sources, meter=options.meter)
         return (
             Lifecycle(context),
             Works(context),
@@ -154,6 +162,7 @@ class ControlPlane:
             # Objects that users bring.
             Natives(context, is_alone=options.is_alone),
             Volumes(context),
+            self.scores,
             KindRules(context),
             Migrations(store=context.store, clock=context.clock),
             Moments(context),

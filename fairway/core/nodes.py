@@ -125,8 +125,6 @@ class Cluster:
     levels: tuple[tuple[str, str], ...] = ()  # (topology level, node label), outermost first
     pools: tuple[Pool, ...] = ()
     price_factor_nanos: int = 1_000_000_000
-    scores: Mapping[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
-    # (scorer, item) -> (value, valid until)
     data_seconds: Mapping[str, float] = field(default_factory=dict)  # until the data is here
     allowances: Allowances = field(default_factory=dict)  # what namespaces have left there
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fairway.api.explanations import ScoredCluster
 from fairway.api.meta import Rung
 from fairway.api.reasons import Reason
 from fairway.core.model import Placed
@@ -25,6 +26,7 @@ class Admit:
     rung: Rung = "Idle"
     waits_for: tuple[str, ...] = ()  # victims that must be gone first
     scores: Mapping[str, int] | None = None  # of the clusters that were compared
+    ranking: tuple[ScoredCluster, ...] = ()  # the best of these, if scores tell more than Balance
     leaving: int = 0  # replicas that leave other clusters, within the disruption budget
     is_rebalanced: bool = False  # a request to divide it afresh is fulfilled
     missing_copies: int | None = None  # of copies that end: those that have no place yet
@@ -43,6 +45,8 @@ class Admit:
             rendered["waitsFor"] = list(self.waits_for)
         if self.scores:
             rendered["scores"] = dict(self.scores)
+        if self.ranking:
+            rendered["ranking"] = [scored.render() for scored in self.ranking]
         if self.leaving:
             rendered["leaving"] = self.leaving
         if self.is_rebalanced:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairway.api.explanations import ScoredCluster
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.allowances import AllowanceKey
@@ -24,6 +25,7 @@ from fairway.core.handover import Leaving
 from fairway.core.likeness import Likeness
 from fairway.core.model import (
     Form,
+    MeasuredScores,
     Policy,
     Queue,
     Request,
@@ -31,7 +33,7 @@ from fairway.core.model import (
     Usage,
     Workload,
 )
-from fairway.core.nodes import Cluster, Packing
+from fairway.core.nodes import Cluster, Mask, Packing
 from fairway.core.packing.pack import Want, as_admitted
 from fairway.core.placement_request import PlacementRequest
 from fairway.core.quota.flavors import Assignment, assignments, groups_of
@@ -49,6 +51,8 @@ _BREAKERS: Mapping[Rung, str] = {"Preempt": "Preemptions", "Provision": "Price"}
 
 # Resource groups, and for each form the assignments that suit it.
 _Assignments = tuple[tuple[ResourceGroup, ...], dict[Likeness, list[Assignment]]]
+
+_SHOWN_MAX = 20  # clusters shown with their scores
 
 
 class PlanningRound:
@@ -69,7 +73,7 @@ class PlanningRound:
         self._candidates: dict[Hashable, Candidates] = {}
         self._assignments: dict[str, _Assignments] = {}  # by queue
         self._by_groups: dict[tuple[ResourceGroup, ...], _Assignments] = {}
-        self._free: dict[tuple[str, str], tuple[int, int, int]] = {}
+        self._free: dict[tuple[str, str, str], tuple[int, int, int]] = {}
         self._boards: dict[Hashable, ClusterBalance] = {}
         self._pools: dict[Names, bool] = {}
         self._no_victims: dict[Hashable, tuple[Reason, ...]] = {}
@@ -280,6 +284,18 @@ class PlanningRound:
         unwelcome = self.candidates(workload).unwelcome
         return ranking.rank(facts, policy.scores, self.now, current=current, unwelcome=unwelcome)
 
+    def scored(
+        self, ranked: Sequence[ranking.Ranked], workload: Workload
+    ) -> tuple[ScoredCluster, ...]:
+        """The best clusters with their scores; empty if only Steady and Balance count."""
+        scores, measured = self.snapshot.policy(workload).scores, self.snapshot.facts.scores
+        if len(ranked) < 2 or ranking.is_plain(scores):
+            return ()
+        return tuple(
+            ranking.scored(cluster, scores, measured.get(cluster.cluster, {}), self.now)
+            for cluster in ranked[:_SHOWN_MAX]
+        )
+
     def _board(self, names: Sequence[str], workload: Workload, policy: Policy) -> ClusterBalance:
         """The order where neither the workload nor room counts: the same for all workloads."""
         unwelcome = self.candidates(workload).unwelcome
@@ -310,14 +326,25 @@ class PlanningRound:
     def workloads_in(self, cluster: str) -> int:
         return int(self._holds.now[self.stock.position[cluster]])
 
-    def free_accelerators(self, name: str, resource: str) -> tuple[int, int]:
-        """What is free of a resource on the best node of a cluster, and on all."""
+    def free_accelerators(self, name: str, resource: str, flavor: str = "") -> tuple[int, int]:
+        """What is free of a resource on the best node of a cluster, and on all of a flavor."""
         room = self.ledger.rooms[name]
-        known = self._free.get((name, resource))
+        key = (name, resource, flavor)
+        known = self._free.get(key)
         if known is None or known[0] != room.version:
-            known = (room.version, *ranking.free_accelerators(room, resource))
-            self._free[name, resource] = known
+            counted = self.flavor_nodes(name, flavor)
+            known = (room.version, *ranking.free_accelerators(room, resource, counted))
+            self._free[key] = known
         return known[1], known[2]
+
+    def flavor_nodes(self, name: str, flavor: str) -> Mask | None:
+        """Which nodes of a cluster are of a flavor; None: all. No node is of an unknown flavor."""
+        if not flavor:
+            return None
+        cluster, known = self.cluster(name), self.snapshot.facts.flavors.get(flavor)
+        if known is None:
+            return np.zeros(len(cluster.nodes), dtype=np.bool_)
+        return cluster.flavor_nodes(known)
 
     def hourly_price(self, cluster: Cluster, workload: Workload) -> int | None:
         """The hourly price of the first form in a cluster, on its cheapest flavors."""
@@ -366,15 +393,18 @@ class _ScoreFacts:
         return ranking.data_seconds(self.planning.cluster(self.cluster), data) if data else None
 
     @property
-    def scores(self) -> Mapping[tuple[str, str], tuple[int, float | None]]:
-        return self.planning.cluster(self.cluster).scores
+    def scores(self) -> MeasuredScores:
+        return self.planning.snapshot.facts.scores.get(self.cluster, {})
 
-    def allocatable(self, resource: str) -> int:
+    def allocatable(self, resource: str, flavor: str) -> int:
         column = self.planning.cluster(self.cluster).nodes.capacity.get(resource)
-        return 0 if column is None else int(column.sum())
+        if column is None:
+            return 0
+        counted = self.planning.flavor_nodes(self.cluster, flavor)
+        return int(column.sum() if counted is None else column[counted].sum())
 
-    def free_on_best_node(self, resource: str) -> int:
-        return self.planning.free_accelerators(self.cluster, resource)[0]
+    def free_on_best_node(self, resource: str, flavor: str) -> int:
+        return self.planning.free_accelerators(self.cluster, resource, flavor)[0]
 
-    def free_in_cluster(self, resource: str) -> int:
-        return self.planning.free_accelerators(self.cluster, resource)[1]
+    def free_in_cluster(self, resource: str, flavor: str) -> int:
+        return self.planning.free_accelerators(self.cluster, resource, flavor)[1]

@@ -26,7 +26,17 @@ from fairway.core.clusters.fit_bounds import Stock
 from fairway.core.handover import Rebates
 from fairway.core.ledger import Ledger, is_same_ground
 from fairway.core.missing_pods import missing_of
-from fairway.core.model import EVERYWHERE, Flavor, Policy, Queue, Request, Stray, Workload, usage_of
+from fairway.core.model import (
+    EVERYWHERE,
+    Flavor,
+    MeasuredScores,
+    Policy,
+    Queue,
+    Request,
+    Stray,
+    Workload,
+    usage_of,
+)
 from fairway.core.nodes import Cluster, Packing
 from fairway.core.occupancy import Occupancy
 from fairway.core.packing.eligibility import Eligibility, Overlap, overlaps, rivals_of
@@ -77,6 +87,7 @@ class Facts:
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
     workloads: Mapping[str, Workload] = field(default_factory=dict)
     strays: Mapping[str, tuple[Stray, ...]] = field(default_factory=dict)  # by cluster
+    scores: Mapping[str, MeasuredScores] = field(default_factory=dict)  # by cluster
     settings: Settings = Settings()
     default_policy: Policy = EVERYWHERE
 
@@ -89,6 +100,7 @@ class Change:
     clusters: Mapping[str, Cluster | None] = field(default_factory=dict)
     strays: Mapping[str, tuple[Stray, ...]] = field(default_factory=dict)
     policies: Mapping[str, Policy] | None = None  # all of them; None: as they were
+    scores: Mapping[str, MeasuredScores] | None = None  # likewise
     settings: Settings | None = None
     queues: Mapping[str, Queue] = field(default_factory=dict)  # with unchanged quota
 
@@ -207,6 +219,8 @@ class Snapshot:
             node = self.tree.node(name)
             if node is not None:
                 node.queue = queue
+        if change.scores is not None:  # they only rank: nothing that was derived depends on them
+            self.facts = replace(self.facts, scores=change.scores)
         if change.policies is not None or change.settings is not None:
             self.futures.clear()
             self.facts = replace(

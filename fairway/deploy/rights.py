@@ -21,6 +21,7 @@ from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.kinds import KINDS
 from fairway.api.meta import GROUP, JsonObject
 from fairway.api.names import AGENT_LEASE, AUTHORITY, REPLICAS
+from fairway.api.scores import SCORES_GROUP
 from fairway.api.serving import SERVING_GROUP
 from fairway.controllers import terms
 from fairway.deploy.settings import SYSTEM, Settings
@@ -138,7 +139,7 @@ def roles_of_people() -> list[JsonObject]:
         if "rules" in object_
     }
     result = []
-    groups = {GROUP, KINDS_GROUP, SERVING_GROUP, COSTS_GROUP, GOVERNANCE_GROUP}
+    groups = {GROUP, KINDS_GROUP, SERVING_GROUP, COSTS_GROUP, GOVERNANCE_GROUP, SCORES_GROUP}
     for name in ("view", "edit"):
         ours = [
             rule

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from fairway.api import codec
 from fairway.api.discretion import MayLook
-from fairway.api.errors import BadRequest
+from fairway.api.errors import BadRequest, NotFound
+from fairway.api.scores import SCORES_GROUP, Scorer
 from fairway.controllers.history.answers import Asked
 from fairway.controllers.plane import ControlPlane
 from fairway.controllers.scheduling.decisions import merge
@@ -70,6 +72,18 @@ class HubAnswers:
         snapshot = await self._plane.snapshot()
         now = float(snapshot["metadata"]["annotations"]["fairway.dev/now"])
         return await self._whatif.answer(snapshot["items"], now, wanted)
+
+    async def score(self, scorer: JsonObject) -> JsonObject:
+        name = str((scorer.get("metadata") or {}).get("name") or "")
+        if "spec" not in scorer:  # one that exists, by its name
+            known = self._plane.cache.get(Scorer, name)
+            if known is None:
+                raise NotFound(f'scorers.{SCORES_GROUP} "{name}" not found', details={})
+            return await self._plane.scores.trials.try_out(known)
+        faults = object_faults([("the scorer", scorer)])
+        if faults or scorer.get("kind") != Scorer.__name__:
+            raise BadRequest("\n  ".join(["a Scorer is expected", *faults]))
+        return await self._plane.scores.trials.try_out(codec.decode(scorer, Scorer))
 
     async def pods(self, request: PodsRequest) -> JsonObject:
         return await self._pods.answer(request)

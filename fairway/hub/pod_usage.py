@@ -1,17 +1,22 @@
-"""What pods use, asked of the agents that a hub reaches."""
+"""What pods use, and what scorers measure, asked of the agents that a hub reaches."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import TypeVar
+
 import msgspec
 
-from fairway.api.errors import ApiError, MethodNotAllowed
+from fairway.api.errors import ApiError, BadRequest, MethodNotAllowed
 from fairway.hub.agent_lines import Output, Reaching
-from fairway.metrics.interface import PodUsage, Refused, Unreachable
-from fairway.streams.requests import Ask
+from fairway.metrics.interface import PodUsage, Refused, Sample, Unreachable
+from fairway.metrics.measurements import Measurement
+from fairway.streams.requests import MEASURE, Ask
 
 _HUB = "system:fairway"
 _BYTES_MOST = 16 << 20
-_decode = msgspec.json.Decoder(tuple[PodUsage, ...]).decode
+_SPARE_SECONDS = 5.0  # for the way to the agent and back
+T = TypeVar("T")
 
 
 class AgentMeter:
@@ -21,19 +26,32 @@ class AgentMeter:
         self.reach: Reaching | None = None
 
     async def of_work(self, cluster: str, work: str) -> tuple[PodUsage, ...]:
+        ask = Ask(kind="usage", work=work, user=_HUB)
+        return await self._ask(cluster, ask, tuple[PodUsage, ...])
+
+    async def measure(self, cluster: str, measurement: Measurement) -> tuple[Sample, ...]:
+        wanted = msgspec.json.encode(measurement).decode()
+        ask = Ask(kind=MEASURE, work="", user=_HUB, measurement=wanted)
+        try:
+            async with asyncio.timeout(measurement.seconds + _SPARE_SECONDS):
+                return await self._ask(cluster, ask, tuple[Sample, ...])
+        except TimeoutError as fault:
+            raise Unreachable(f"the agent of {cluster} did not answer in time") from fault
+
+    async def _ask(self, cluster: str, ask: Ask, kind: type[T]) -> T:
         if self.reach is None:
             raise Unreachable("the hub does not reach its agents yet")
         try:
-            talk = await self.reach.ask(cluster, Ask(kind="usage", work=work, user=_HUB))
+            talk = await self.reach.ask(cluster, ask)
             data = await Output(talk).whole(_BYTES_MOST)
-        except MethodNotAllowed as fault:
+        except (MethodNotAllowed, BadRequest) as fault:
             raise Refused(str(fault)) from fault
         except ApiError as fault:
             raise Unreachable(str(fault)) from fault
         if data is None:
             raise Refused(f"the agent of {cluster} tells more than is read")
         try:
-            return _decode(data)
+            return msgspec.json.decode(data, type=kind)
         except msgspec.MsgspecError as fault:
             raise Refused(
                 f"what the agent of {cluster} tells is not understood: {fault}"

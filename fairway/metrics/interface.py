@@ -28,6 +28,23 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Samples of one set of labels over time: (seconds since the epoch, value as text)."""
+
+    labels: Mapping[str, str]
+    values: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """A range of time, and how far its samples are apart, in seconds."""
+
+    start: float
+    end: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
     """Where a source is, and the credentials to query it with."""
 
@@ -61,6 +78,10 @@ class Source(Protocol):
 
     async def vector(self, query: str, at: float | None = None) -> tuple[Sample, ...]:
         """The samples of a query at a moment, or now; may be empty. MetricsFault if it fails."""
+        ...
+
+    async def series(self, query: str, over: Range) -> tuple[Series, ...]:
+        """The samples of a query over a range of time, as the source words them."""
         ...
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -19,12 +19,24 @@ from fairway.client.errors import ClientError, ConfigError
 from fairway.client.transport import Transport
 from fairway.client.wire import Answer, Request
 from fairway.clock import Clock
-from fairway.metrics.interface import Address, Refused, Sample, Source, Unreachable
+from fairway.metrics.interface import (
+    Address,
+    Range,
+    Refused,
+    Sample,
+    Series,
+    Source,
+    Unreachable,
+)
+
+T = TypeVar("T")
 
 _FORM = "application/x-www-form-urlencoded"
-_PATH = "/api/v1/query"
+_INSTANT, _RANGE = "/api/v1/query", "/api/v1/query_range"
 _QUERY_SECONDS = 10
 _SAMPLES_MOST = 10_000
+_POINTS_MOST = 1_000_000  # of all series of a range
+_BYTES_MOST = 64 << 20
 _CONNECTIONS_MOST = 8
 _SOURCES_MOST = 256  # beyond it the least recently used source is closed
 _SHOWN_MOST = 300  # characters shown of a server's message
@@ -49,6 +61,11 @@ class _Measured(msgspec.Struct):
     value: tuple[float, str]
 
 
+class _Series(msgspec.Struct):
+    metric: dict[str, str]
+    values: tuple[tuple[float, str], ...]
+
+
 _read = msgspec.json.Decoder(_Body).decode
 
 
@@ -66,33 +83,12 @@ class Prometheus:
         fields = {"query": query, "timeout": f"{_QUERY_SECONDS}s"}
         if at is not None:
             fields["time"] = f"{at:.3f}"
-        request = Request(
-            method="POST",
-            path=_PATH,
-            body=urlencode(fields).encode(),
-            content_type=_FORM,
-            read_timeout_seconds=_QUERY_SECONDS + 5.0,
-        )
-        try:
-            answer = await self._transport.send(request)
-        except ConfigError as error:
-            raise Refused(str(error)) from error
-        except ClientError as error:
-            raise Unreachable(str(error)) from error
-        return self._samples(answer)
-
-    def _samples(self, answer: Answer) -> tuple[Sample, ...]:
-        try:
-            body = _read(answer.body)
-        except msgspec.MsgspecError as error:
-            raise self._failure(answer, _show(answer.body.decode(errors="replace"))) from error
-        if body.status != "success" or body.data is None:
-            raise self._failure(answer, _show(body.error or body.status))
-        match body.data.result_type:
+        data = await self._ask(_INSTANT, fields)
+        match data.result_type:
             case "vector":
-                measured = msgspec.convert(body.data.result, list[_Measured])
+                measured = self._convert(data.result, list[_Measured])
             case "scalar":
-                measured = [_Measured({}, msgspec.convert(body.data.result, tuple[float, str]))]
+                measured = [_Measured({}, self._convert(data.result, tuple[float, str]))]
             case other:
                 raise Refused(f"{self._url}: the query yields a {other}, and no vector")
         if len(measured) > _SAMPLES_MOST:
@@ -100,9 +96,66 @@ class Prometheus:
                 f"{self._url}: the query yields {len(measured)} samples, and at most "
                 f"{_SAMPLES_MOST} are taken"
             )
-        samples = (Sample(value=float(other.value[1]), at=other.value[0], labels=other.metric)
-                 for other in measured)  # fmt: skip
+        samples = (
+            Sample(value=self._number(other.value[1]), at=other.value[0], labels=other.metric)
+            for other in measured
+        )
         return tuple(sample for sample in samples if math.isfinite(sample.value))
+
+    async def series(self, query: str, over: Range) -> tuple[Series, ...]:
+        fields = {
+            "query": query,
+            "timeout": f"{_QUERY_SECONDS}s",
+            "start": f"{over.start:.3f}",
+            "end": f"{over.end:.3f}",
+            "step": f"{over.step:.3f}",
+        }
+        data = await self._ask(_RANGE, fields)
+        if data.result_type != "matrix":
+            raise Refused(f"{self._url}: the query yields a {data.result_type}, and no matrix")
+        series = self._convert(data.result, list[_Series])
+        points = sum(len(each.values) for each in series)
+        if points > _POINTS_MOST:
+            raise Refused(
+                f"{self._url}: the query yields {points} samples, and at most {_POINTS_MOST} "
+                "are taken"
+            )
+        return tuple(Series(labels=each.metric, values=each.values) for each in series)
+
+    def _convert(self, result: Any, kind: type[T]) -> T:
+        try:
+            return msgspec.convert(result, kind)
+        except msgspec.ValidationError as error:
+            raise Refused(f"{self._url}: the answer is not understood: {error}") from error
+
+    def _number(self, text: str) -> float:
+        try:
+            return float(text)
+        except ValueError as error:
+            raise Refused(f"{self._url}: {_show(text)!r} is not a number") from error
+
+    async def _ask(self, path: str, fields: dict[str, str]) -> _Data:
+        request = Request(
+            method="POST",
+            path=path,
+            body=urlencode(fields).encode(),
+            content_type=_FORM,
+            read_timeout_seconds=_QUERY_SECONDS + 5.0,
+            answer_bytes_max=_BYTES_MOST,
+        )
+        try:
+            answer = await self._transport.send(request)
+        except ConfigError as error:
+            raise Refused(str(error)) from error
+        except ClientError as error:
+            raise Unreachable(str(error)) from error
+        try:
+            body = _read(answer.body)
+        except msgspec.MsgspecError as error:
+            raise self._failure(answer, _show(answer.body.decode(errors="replace"))) from error
+        if body.status != "success" or body.data is None:
+            raise self._failure(answer, _show(body.error or body.status))
+        return body.data
 
     def _failure(self, answer: Answer, why: str) -> Refused | Unreachable:
         """An overloaded or starting server may answer later; other errors need a change."""
@@ -118,14 +171,14 @@ class PrometheusSources:
     """Servers by address, each with its own few connections."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.clock = clock
         self._found: OrderedDict[Address, Prometheus] = OrderedDict()
         self._closing: set[asyncio.Future[None]] = set()
 
     def at(self, address: Address) -> Source:
         prometheus = self._found.get(address)
         if prometheus is None:
-            prometheus = self._found[address] = Prometheus(address, self._clock)
+            prometheus = self._found[address] = Prometheus(address, self.clock)
             if len(self._found) > _SOURCES_MOST:
                 _, oldest = self._found.popitem(last=False)
                 closing = asyncio.ensure_future(oldest.close())

@@ -6,6 +6,7 @@ from fairway.api.costs import COSTS_GROUP
 from fairway.api.governance import GOVERNANCE_GROUP
 from fairway.api.kindrule import KINDS_GROUP
 from fairway.api.meta import GROUP, VERSION
+from fairway.api.scores import SCORES_GROUP
 from fairway.api.serving import SERVING_GROUP
 from fairway.store.interface import ResourceKey
 
@@ -30,6 +31,8 @@ POLICIES = _ours("placementpolicies")
 FLEETS = _ours("fleets")
 COST_ACCOUNTS = ResourceKey(COSTS_GROUP, VERSION, "costaccounts")
 FLEET_POLICIES = ResourceKey(GOVERNANCE_GROUP, VERSION, "fleetpolicies")
+SCORERS = ResourceKey(SCORES_GROUP, VERSION, "scorers")
+CLUSTER_SCORES = ResourceKey(SCORES_GROUP, VERSION, "clusterscores")
 KIND_RULES = ResourceKey(KINDS_GROUP, VERSION, "kindrules")
 ROLLOUTS = ResourceKey(SERVING_GROUP, VERSION, "rollouts")
 REVISIONS = ResourceKey(SERVING_GROUP, VERSION, "revisions")
@@ -39,6 +42,7 @@ EVENTS = ResourceKey("", "v1", "events")
 NAMESPACES = ResourceKey("", "v1", "namespaces")
 NODES = ResourceKey("", "v1", "nodes")
 PODS = ResourceKey("", "v1", "pods")
+CONFIG_MAPS = ResourceKey("", "v1", "configmaps")
 SECRETS = ResourceKey("", "v1", "secrets")
 ACCOUNTS = ResourceKey("", "v1", "serviceaccounts")
 VOLUME_CLAIMS = ResourceKey("", "v1", "persistentvolumeclaims")

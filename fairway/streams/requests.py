@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+MEASURE = "measure"  # a request to measure for a scorer
 PROTOCOL = "v1.stream.fairway.dev"  # between an agent and its hub
 
 
@@ -47,6 +48,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # For a list of pods: those after this pod, and at most this number.
     after: str = ""
     most: int = 0
+    # For a measurement: what to measure, as JSON.
+    measurement: str = ""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

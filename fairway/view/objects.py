@@ -20,6 +20,7 @@ from fairway.api.names import FINISHED
 from fairway.api.policy import PlacementPolicy
 from fairway.api.queue import Queue
 from fairway.api.report import ClusterReport
+from fairway.api.scores import SCORES_GROUP, ClusterScore
 from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.core.snapshot import Facts, Settings
@@ -33,11 +34,12 @@ from fairway.view import clusters, policies, queues, workloads
 from fairway.view.admission import Rules, by_namespace
 from fairway.view.devices import classes_of
 from fairway.view.fleet_policies import Governing, governing_of
+from fairway.view.scores import scores_of
 from fairway.view.seen_pods import as_running, bind, join_strays, unclaimed_pods, work_of
 from fairway.view.selectors import facts_of
 from fairway.view.workloads import Defaults
 
-_GROUPS = (GROUP, KINDS_GROUP, GOVERNANCE_GROUP)
+_GROUPS = (GROUP, KINDS_GROUP, GOVERNANCE_GROUP, SCORES_GROUP)
 _OTHERS = ("PriorityClass", "Namespace", CLAIM)  # of other groups
 _POD = "Pod"
 _NAMESPACED = ("Workload", "PlacementPolicy")
@@ -88,6 +90,7 @@ class Objects:
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)  # labels by name
     rules: dict[str, KindRule] = field(default_factory=dict)
     fleet_policies: dict[str, FleetPolicy] = field(default_factory=dict)
+    scores: dict[str, ClusterScore] = field(default_factory=dict)
     kinds: Kinds = field(default_factory=built_in)
     keys: dict[str, str] = field(default_factory=dict)  # of workloads, by UID
 
@@ -242,6 +245,7 @@ class Objects:
             "PriorityClass": self.priority_classes,
             "Namespace": self.namespaces,
             "FleetPolicy": self.fleet_policies,
+            "ClusterScore": self.scores,
         }
         return shelves.get(kind)
 
@@ -306,6 +310,7 @@ class Objects:
             clusters={name: reading.cluster for name, reading in readings.items()},
             workloads={key: result[key] for key in sorted(result)},
             strays={name: join_strays(some) for name, some in strays.items() if join_strays(some)},
+            scores={name: scores_of(self.scores[name]) for name in sorted(self.scores)},
             settings=settings_of(self.fleet),
             default_policy=policies.DEFAULT,
         )

@@ -106,6 +106,7 @@ def _score(score: ScoreWeight) -> model.Score:
         is_built_in=score.built_in is not None,
         item=score.item,
         resource=score.resource,
+        flavor=score.flavor,
         weight=score.weight,
         missing=score.missing,
     )

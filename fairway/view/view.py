@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fairway.api.fleet import FleetSpec
+from fairway.api.scores import ClusterScore
 from fairway.api.workload import Workload
 from fairway.core import model
 from fairway.core.plan import Plan
@@ -27,6 +28,7 @@ from fairway.view.devices import classes_of
 from fairway.view.fleet_policies import Governing, governing_of
 from fairway.view.objects import Given, Objects, Touched, settings_of
 from fairway.view.reports import SeenWorks
+from fairway.view.scores import scores_of
 from fairway.view.seen_pods import (
     as_running,
     bind,
@@ -55,6 +57,7 @@ class _Changed:
     strays: set[str] = field(default_factory=set)
     queues: set[str] = field(default_factory=set)
     has_policies: bool = False
+    has_scores: bool = False
     has_settings: bool = False
     is_all: bool = True  # the snapshot must be rebuilt
 
@@ -99,6 +102,7 @@ class View:
         self._queues: dict[str, model.Queue] = {}
         self._policies: dict[str, model.Policy] = {}
         self._flavors: dict[str, model.Flavor] = {}
+        self._scores: dict[str, model.MeasuredScores] = {}  # by cluster
         self._fleet_policies: tuple[Governing, ...] = ()
         self._rules = RuleBook()
         self._settings = settings_of(None)
@@ -188,7 +192,7 @@ class View:
                 self._touch_source(touched)
 
     def _touch_source(self, touched: Touched) -> None:
-        """Notes a change in an object that affects workloads only."""
+        """Notes a change in an object that affects workloads only, or how clusters rank."""
         before, after = touched.before, touched.after
         match touched.kind:
             case "PriorityClass" if before != after:
@@ -201,10 +205,19 @@ class View:
                 self._sources.namespaces.add(touched.key)
             case "FleetPolicy" if before is None or after is None or before.spec != after.spec:
                 self._are_fleet_policies_stale = True
+            case "ClusterScore":
+                self._touch_scores(touched.key, after)
             case "KindRule" if before is None or after is None or before.spec != after.spec:
                 self._stale_workloads.update(self._objects.workloads)
             case _:
                 return
+
+    def _touch_scores(self, cluster: str, score: ClusterScore | None) -> None:
+        """Takes in the scores of a cluster; those given out before stay as they were."""
+        scores = {name: values for name, values in self._scores.items() if name != cluster}
+        if score is not None:
+            scores[cluster] = scores_of(score)
+        self._scores, self._changed.has_scores, self._facts = scores, True, None
 
     def _touch_queue(self, touched: Touched) -> None:
         before, after = touched.before, touched.after
@@ -263,6 +276,7 @@ class View:
                     for name, some in self._strays.items()
                     if join_strays(some)
                 },
+                scores=self._scores,
                 settings=self._settings,
                 default_policy=policies.DEFAULT,
             )
@@ -285,6 +299,7 @@ class View:
                 },
                 strays={name: join_strays(self._strays.get(name, {})) for name in changed.strays},
                 policies=self._policies if changed.has_policies else None,
+                scores=self._scores if changed.has_scores else None,
                 settings=self._settings if changed.has_settings else None,
                 queues={name: self._queues[name] for name in changed.queues},
             )

@@ -66,7 +66,19 @@ def _assert_nothing_lost(given: object, written: object, path: str) -> None:
 
 
 # What the examples state although it is the default.
-DEFAULTS = ("Wait", "Gang", 1, "", 900, "Aggregated", "Indexed")
+DEFAULTS = (
+    "Wait",
+    "Gang",
+    1,
+    "",
+    60,
+    900,
+    "Aggregated",
+    "Indexed",
+    "Hub",
+    "Average",
+    "FailureRate",
+)
 
 
 def test_defaults_are_in_the_structs_and_left_out_on_the_wire() -> None:

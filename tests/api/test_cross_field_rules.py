@@ -261,9 +261,26 @@ WRONG: dict[str, tuple[JsonObject, str]] = {
     "a score of two sources": (
         made("PlacementPolicy", {"scores": [{"builtIn": "Price", "scorer": "mine"}]}),
         "exactly one of builtIn and scorer"),
-    "a score that a scorer would give": (
-        made("PlacementPolicy", {"scores": [{"scorer": "mine"}]}),
-        "spec.scores: Invalid value: scorers are not supported yet: use a built-in score"),
+    "a scorer without a source": (made("Scorer", {}), "a scorer has exactly one source"),
+    "a scorer with two sources": (
+        made("Scorer", {"prometheus": {"query": "up"}, "expression": "1"}),
+        "a scorer has exactly one source"),
+    "agents that read a table": (
+        made("Scorer", {"table": {"rows": [{"value": 1}]}, "runBy": "Agent"}),
+        "spec.runBy: Invalid value: runBy: Agent needs prometheus or http"),
+    "agents that do not know which Prometheus": (
+        made("Scorer", {"prometheus": {"query": "up"}, "runBy": "Agent"}),
+        "spec.prometheus.server: Invalid value: runBy: Agent needs a server that agents reach"),
+    "scores that expire before the next run": (
+        made("Scorer", {"expression": "1", "intervalSeconds": 60, "validSeconds": 59}),
+        "spec.validSeconds: Invalid value: validSeconds must not be below intervalSeconds"),
+    "an HTTP scorer without an address": (
+        made("Scorer", {"http": {}}), "spec.http.url: Invalid value: url or configUrl is needed"),
+    "an empty table": (made("Scorer", {"table": {}}), "rows or csv is needed"),
+    "a file in two places": (
+        made("Scorer", {"table": {"csv": {"url": "http://a", "configMap": {
+            "namespace": "a", "name": "b", "key": "c"}}}}),
+        "exactly one of url and configMap is given"),
     "a score of data": (
         made("PlacementPolicy", {"scores": [{"builtIn": "DataSeconds"}]}),
         "DataSeconds is not supported yet: where data is, is not known"),

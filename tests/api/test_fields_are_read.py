@@ -30,6 +30,7 @@ UNREAD: dict[str, str] = {
 }
 # Read by name, or as plain JSON, where no type can be inferred: the file that does.
 READ_AS_TEXT = {
+    "ClusterScoreSpec.summary": "fairway/api/kinds.py",
     "FlavorSpec.description": "web/src/state/capacity.ts",
     "FleetSpec.pause_reason": "fairway/cli/top.py",
     "MinimumRun.reclaim_seconds": "fairway/view/queues.py",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fairway.core.model import MeasuredScores
+
 
 @dataclass(frozen=True)
 class Given:
@@ -14,14 +16,14 @@ class Given:
     others: int = 0
     price_nanos: int | None = None
     data_seconds: int | None = None
-    scores: Mapping[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
+    scores: MeasuredScores = field(default_factory=dict)
     amounts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def allocatable(self, resource: str) -> int | None:
+    def allocatable(self, resource: str, flavor: str) -> int | None:
         return self.amounts.get("allocatable", {}).get(resource)
 
-    def free_on_best_node(self, resource: str) -> int | None:
+    def free_on_best_node(self, resource: str, flavor: str) -> int | None:
         return self.amounts.get("free_on_best_node", {}).get(resource)
 
-    def free_in_cluster(self, resource: str) -> int | None:
+    def free_in_cluster(self, resource: str, flavor: str) -> int | None:
         return self.amounts.get("free_in_cluster", {}).get(resource)

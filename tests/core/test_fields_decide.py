@@ -54,6 +54,13 @@ def with_policies_in(namespace: str) -> list[Plain]:
     return [fleet(systemNamespace=namespace), queue("q", 16), *two, workload("n", "q", policy="p")]
 
 
+def with_accelerators_of(flavor: str) -> list[Plain]:
+    scores = [{"builtIn": "AcceleratorsInCluster", "flavor": flavor}]
+    roomy = [cluster("east", 2), cluster("west", 4)]
+    ranks = policy("p", scoreMode="Exact", scores=scores)
+    return [queue("q", 16), *roomy, ranks, workload("n", "q", policy="p")]
+
+
 CASES: dict[str, tuple[Made, dict[Any, list[str]]]] = {
     "a queue's minimumRun.reclaimSeconds": (
         after_a_minimum_run,
@@ -72,6 +79,14 @@ CASES: dict[str, tuple[Made, dict[Any, list[str]]]] = {
     "a policy's division.perClusterMin": (
         with_at_least,
         {1: ["n starts in east:4@h100 + west:2@h100"], 5: ["n starts in east:6@h100"]},
+    ),
+    "a score's flavor": (
+        with_accelerators_of,
+        {
+            "": ["n starts in west:1@h100"],
+            "h100": ["n starts in west:1@h100"],
+            "a10": ["n starts in east:1@h100"],
+        },
     ),
     "the fleet's systemNamespace": (
         with_policies_in,

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.api.explanations import ScorePoints
 from fairway.core.clusters.ranking import (
-    Points,
     data_seconds,
     free_accelerators,
     is_better,
-    points,
     rank,
+    scored,
 )
-from fairway.core.model import Score
+from fairway.core.model import MeasuredScore, Score
 from fairway.core.nodes import Cluster, Nodes, Room
 from tests.core.score_facts import Given
 
@@ -108,12 +108,20 @@ def test_a_missing_score_is_never_silently_the_best(
 ) -> None:
     given_score, parts, expected, is_missing = case
     score = Score(name="carbon", is_built_in=False, item="x", **parts)
-    facts = Given(cluster="a", scores={} if given_score is None else {("carbon", "x"): given_score})
-    (one,) = rank([facts], (score,), NOW)
-    assert points(one, (score,)) == (
-        Points(name="carbon", item="x", value=expected, weight=score.weight, is_missing=is_missing),
+    measured = (
+        {} if given_score is None else {("carbon", "x"): MeasuredScore(*given_score, NOW - 9)}
     )
-    assert one.total == expected * score.weight
+    (best,) = rank([Given(cluster="a", scores=measured)], (score,), NOW)
+    points = ScorePoints(
+        name="carbon",
+        item="x",
+        value=expected,
+        weight=score.weight,
+        is_missing=is_missing,
+        age_seconds=9 if measured else None,
+    )
+    assert scored(best, (score,), measured, NOW).points == (points,)
+    assert best.total == expected * score.weight
 
 
 def test_a_built_in_score_can_be_missing_too() -> None:
@@ -124,9 +132,9 @@ def test_a_built_in_score_can_be_missing_too() -> None:
 
 def test_totals_are_weighted_and_ties_go_by_name() -> None:
     facts = [
-        Given(cluster="b", others=0, scores={("carbon", "x"): (10, None)}),
-        Given(cluster="a", others=0, scores={("carbon", "x"): (10, None)}),
-        Given(cluster="c", others=0, scores={("carbon", "x"): (50, None)}),
+        Given(cluster="b", others=0, scores={("carbon", "x"): MeasuredScore(10)}),
+        Given(cluster="a", others=0, scores={("carbon", "x"): MeasuredScore(10)}),
+        Given(cluster="c", others=0, scores={("carbon", "x"): MeasuredScore(50)}),
     ]
     scores = (
         Score(name="Balance", weight=2),

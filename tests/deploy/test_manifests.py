@@ -175,6 +175,7 @@ def test_people_get_our_kinds_with_the_roles_they_have(name: str) -> None:
         "kinds.fairway.dev",
         "serving.fairway.dev",
         "costs.fairway.dev",
+        "scores.fairway.dev",
         "governance.fairway.dev",
     }
 

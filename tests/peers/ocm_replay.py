@@ -11,6 +11,7 @@ from typing import Any
 
 from fairway.clock import timestamp
 from fairway.core.clusters.choice import choose
+from fairway.core.model import MeasuredScore
 from fairway.view.objects import Objects
 from tests.builders import NOW
 from tests.core.score_facts import Given
@@ -60,7 +61,7 @@ def _choice(step: Json, before: list[str], others: list[str]) -> list[str]:
             others=others.count(member["name"]),
             amounts={"allocatable": {"cpu": member["cpus"] * 1000} if member["cpus"] else {}},
             scores={
-                ("usage", item): (value, NOW - 1 if member["isExpired"] else None)
+                ("usage", item): MeasuredScore(value, NOW - 1 if member["isExpired"] else None)
                 for item, value in member["scores"].items()
             },
         )

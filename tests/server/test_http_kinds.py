@@ -11,6 +11,8 @@ from hub_calls import MERGE, Caller, Json, fresh
 
 ROOT = Path(__file__).parents[2]
 CLUSTER_SCOPED = {
+    "Scorer",
+    "ClusterScore",
     "Namespace",
     "PriorityClass",
     "ClusterRole",
@@ -45,7 +47,7 @@ BUILT_IN = {
 OURS = {
     *("Fleet", "Cluster", "ClusterReport", "Flavor", "Queue", "Workload", "PlacementPolicy"),
     *("Work", "KindRule", "Rollout", "Revision", "FleetAutoscaler", "CostAccount"),
-    "FleetPolicy",
+    *("FleetPolicy", "Scorer", "ClusterScore"),
 }
 
 

@@ -49,7 +49,11 @@ FROM_THE_START = (
     "namespaces",
 )
 STRUCTS = {kind.qualified: kind.struct for kind in KINDS}
-UNKNOWN_IN = {"fleetpolicies.governance.fairway.dev": "0.3.0"}  # and in versions before
+UNKNOWN_IN = {  # and in versions before
+    "fleetpolicies.governance.fairway.dev": "0.3.0",
+    "scorers.scores.fairway.dev": "0.5.0",
+    "clusterscores.scores.fairway.dev": "0.5.0",
+}
 WITHOUT_BACKUPS = ("0.1.0", "0.2.0", "0.3.0", "0.4.0")
 WITHOUT_DECIDED = ("0.1.0", "0.2.0", "0.3.0")  # they kept no decisions for the next hub
 USER = Write(user="ada", manager="ada")

@@ -7,6 +7,7 @@ new class here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -20,10 +21,11 @@ from fairway.core.explain.flavor_status import FlavorNodes, flavor_nodes
 from fairway.core.explain.policy_counts import PolicyCount, policy_counts
 from fairway.core.explain.queue_status import QueueState, standings
 from fairway.core.explain.samples import Gauges, gauges
+from fairway.core.model import MeasuredScores
 from fairway.core.modes.policy_clusters import PolicyChoice, choose_clusters
 from fairway.core.plan import Admit
 from fairway.core.provisioning.idle_nodes import Idle, idle_nodes
-from fairway.core.snapshot import Snapshot
+from fairway.core.snapshot import Change, Snapshot
 from fairway.view.clusters import SHADOWED
 from fairway.view.view import View
 
@@ -104,10 +106,21 @@ class Samples(Question[Gauges]):
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoices(Question[list[PolicyChoice]]):
-    """The clusters that every policy chooses."""
+    """The clusters that every policy chooses, as it is or with other scores of clusters."""
+
+    scores: Mapping[str, MeasuredScores] | None = None  # in addition, by cluster
 
     def answer(self, view: View, now: float) -> list[PolicyChoice]:
-        return list(choose_clusters(view.snapshot(now)))
+        snapshot = view.snapshot(now)
+        if self.scores is None:
+            return list(choose_clusters(snapshot))
+        before = snapshot.facts.scores
+        tried = {name: {**before.get(name, {}), **fresh} for name, fresh in self.scores.items()}
+        try:
+            snapshot.change(Change(scores={**before, **tried}))
+            return list(choose_clusters(snapshot))
+        finally:
+            snapshot.change(Change(scores=before))
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ FED = (
     keys.FLAVORS,
     keys.QUEUES,
     keys.POLICIES,
+    keys.CLUSTER_SCORES,
     keys.CLUSTERS,
     keys.REPORTS,
     keys.WORKLOADS,

@@ -39,6 +39,8 @@ class Notice:
         if touched.kind == "Workload":
             self._note_workload(touched.key, before, after)
             return
+        if touched.kind == "ClusterScore":
+            return  # scores rank clusters, for whatever is planned next, and free nothing
         relevant = _RELEVANT.get(touched.kind, _whole)
         has_changed = (
             before is not after

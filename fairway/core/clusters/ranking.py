@@ -11,8 +11,8 @@ within one ranking:
     Price         floor(200 * least / x) - 100: 0 at twice the least; small differences stay small
     DataSeconds   the same with a minute added to both: a few seconds do not matter
 
-A value that is unknown or expired gets the policy's default, else the worst for the sign of the
-weight. It is never silently the best.
+A score of a scorer is what the facts of the cluster say. A value that is unknown or expired gets
+the policy's default, else the worst for the sign of the weight. It is never silently the best.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fairway.core.model import Score
-from fairway.core.nodes import Cluster, Room
+from fairway.api.explanations import ScoredCluster, ScorePoints
+from fairway.core.model import MeasuredScore, MeasuredScores, Score
+from fairway.core.nodes import Cluster, Mask, Room
 
 _BEST, _WORST = 100, -100
 _DATA_GRACE_SECONDS = 60
@@ -52,23 +53,12 @@ class ScoreFacts(Protocol):
         """Until the workload's data is there."""
 
     @property
-    def scores(self) -> Mapping[tuple[str, str], tuple[int, float | None]]:
-        """(scorer, item) -> (value, valid until)."""
+    def scores(self) -> MeasuredScores: ...
 
-    def allocatable(self, resource: str) -> int | None: ...
-    def free_on_best_node(self, resource: str) -> int | None: ...
-    def free_in_cluster(self, resource: str) -> int | None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Points:
-    """One score of one cluster."""
-
-    name: str
-    item: str = ""
-    value: int
-    weight: int
-    is_missing: bool = False  # unknown or expired: the value is the default
+    # Of the nodes of a flavor; of all nodes if it is empty.
+    def allocatable(self, resource: str, flavor: str) -> int | None: ...
+    def free_on_best_node(self, resource: str, flavor: str) -> int | None: ...
+    def free_in_cluster(self, resource: str, flavor: str) -> int | None: ...
 
 
 class Ranked(NamedTuple):
@@ -135,19 +125,35 @@ def is_plain(scores: Sequence[Score]) -> bool:
     return all(score.is_built_in and score.name in _PLAIN for score in scores if score.weight)
 
 
-def points(ranked: Ranked, scores: Sequence[Score]) -> tuple[Points, ...]:
-    """The scores that make up the total of a cluster, for display and reports."""
+def scored(
+    ranked: Ranked, scores: Sequence[Score], measured: MeasuredScores, now: float
+) -> ScoredCluster:
+    """A cluster with the scores that make up its total, for display and reports."""
     counted = (score for score in scores if score.weight)
-    return tuple(
-        Points(
+    points = tuple(
+        ScorePoints(
             name=score.name,
             item=score.item,
             value=value,
             weight=score.weight,
             is_missing=position in ranked.missing,
+            age_seconds=_age(known, now),
+            measured=known.measured if known else "",
+            samples=known.samples if known else 0,
         )
         for position, (score, value) in enumerate(zip(counted, ranked.values, strict=True))
+        for known in (_known(score, measured),)
     )
+    return ScoredCluster(cluster=ranked.cluster, total=ranked.total, points=points)
+
+
+def _known(score: Score, measured: MeasuredScores) -> MeasuredScore | None:
+    return None if score.is_built_in else measured.get((score.name, score.item))
+
+
+def _age(known: MeasuredScore | None, now: float) -> float | None:
+    at = None if known is None else known.measured_at
+    return None if at is None else max(now - at, 0.0)
 
 
 def is_better(candidate: int, current: int, margin: int) -> bool:
@@ -166,12 +172,16 @@ def data_seconds(cluster: Cluster, data: Iterable[str]) -> int | None:
     return ceil(total)
 
 
-def free_accelerators(room: Room, resource: str) -> tuple[int, int]:
-    """What is free of a resource on the best node that takes pods, and on all such nodes."""
+def free_accelerators(room: Room, resource: str, counted: Mask | None = None) -> tuple[int, int]:
+    """What is free of a resource on the best node that takes pods, and on all such nodes.
+
+    `counted` are the nodes that count; None: all.
+    """
     free = room.free.get(resource)
     if free is None:
         return 0, 0
-    usable = free[room.cluster.nodes.ready]
+    ready = room.cluster.nodes.ready
+    usable = free[ready if counted is None else ready & counted]
     if not usable.size:
         return 0, 0
     return max(int(usable.max()), 0), int(usable.clip(min=0).sum())
@@ -195,13 +205,10 @@ def _default(score: Score) -> int:
     return _WORST if score.weight > 0 else _BEST
 
 
-def _give(score: tuple[int, float | None] | None, now: float) -> int | None:
-    if score is None:
+def _give(score: MeasuredScore | None, now: float) -> int | None:
+    if score is None or (score.valid_until is not None and score.valid_until <= now):
         return None
-    value, valid_until = score
-    if valid_until is not None and valid_until <= now:
-        return None
-    return max(_WORST, min(_BEST, value))
+    return max(_WORST, min(_BEST, score.value))
 
 
 _Values = list[int | None]
@@ -265,12 +272,14 @@ class ScoreRule:
 
 _RULES: Mapping[str, ScoreRule] = {
     "Balance": ScoreRule(lambda facts, _: facts.others, _balance),
-    "Allocatable": ScoreRule(lambda facts, score: facts.allocatable(score.resource), _between),
+    "Allocatable": ScoreRule(
+        lambda facts, score: facts.allocatable(score.resource, score.flavor), _between
+    ),
     "AcceleratorsOnBestNode": ScoreRule(
-        lambda facts, score: facts.free_on_best_node(score.resource), _between
+        lambda facts, score: facts.free_on_best_node(score.resource, score.flavor), _between
     ),
     "AcceleratorsInCluster": ScoreRule(
-        lambda facts, score: facts.free_in_cluster(score.resource), _between
+        lambda facts, score: facts.free_in_cluster(score.resource, score.flavor), _between
     ),
     "Price": ScoreRule(lambda facts, _: facts.price_nanos, _near_least),
     "DataSeconds": ScoreRule(

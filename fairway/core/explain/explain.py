@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from fairway.api.amounts import is_accelerator
-from fairway.api.explanations import Explanation, Nearest, Needs, Remedy, sentence
+from fairway.api.explanations import (
+    Explanation,
+    Nearest,
+    Needs,
+    Remedy,
+    ScoredCluster,
+    sentence,
+)
 from fairway.api.reasons import Code, Reason, violation_reason
 from fairway.core.clusters.candidates import Forbidden, ladder
 from fairway.core.cycle import plan
@@ -46,7 +53,13 @@ def explain(facts: Facts, key: str) -> Explanation:
     if workload.held is not None:
         clusters = tuple(placement.cluster for placement in workload.held.placed)
         reasons = dict.fromkeys((*_forbidden(workload), *_lacking(facts, workload)))
-        return replace(base, state="Runs", clusters=clusters, reasons=tuple(reasons))
+        return replace(
+            base,
+            state="Runs",
+            clusters=clusters,
+            reasons=tuple(reasons),
+            ranking=_ranking(PlanningRound(Snapshot(facts)), workload),
+        )
     never = None if workload.is_refused else impossible(facts, workload)
     if never is not None:
         return replace(base, state="Impossible", reasons=(never,))
@@ -63,7 +76,8 @@ def explain(facts: Facts, key: str) -> Explanation:
         step, made = _decision(tried, key)
     if step is not None:
         clusters = tuple(placement.cluster for placement in step.placed)
-        return replace(base, state="Starts", clusters=clusters)
+        ranking = _ranking(PlanningRound(Snapshot(facts)), workload)
+        return replace(base, state="Starts", clusters=clusters, ranking=ranking)
     line = sorted(
         (
             other
@@ -163,6 +177,7 @@ def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanati
     groups = tuple(name for name, _ in planning.candidates(workload).groups)
     return replace(
         base,
+        ranking=_ranking(planning, workload),
         needs=_needs(workload, form, option),
         # If it fits somewhere, room is not what it lacks.
         nearest=None if not places or places[0].fits else places[0],
@@ -170,6 +185,13 @@ def _with_room(base: Explanation, facts: Facts, workload: Workload) -> Explanati
         ladder=ladder(planning.snapshot.policy(workload), groups) if places else (),
         quota=quota[0] if is_short else None,
     )
+
+
+def _ranking(planning: PlanningRound, workload: Workload) -> tuple[ScoredCluster, ...]:
+    planning.turn_to(workload)
+    allowed = planning.candidates(workload).allowed
+    policy = planning.snapshot.policy(workload)
+    return planning.scored(planning.rank(allowed, workload, policy), workload) if allowed else ()
 
 
 def _leading(form: Form) -> str:

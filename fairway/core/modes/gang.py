@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fairway.api.explanations import ScoredCluster
 from fairway.api.meta import Rung
 from fairway.api.reasons import Code, Reason
 from fairway.core.clusters import fit_bounds, ranking
@@ -129,7 +130,9 @@ class _Gang:
             packed = pack.pack(room, planning.wants(cluster, request), self.workload.domain)
             if isinstance(packed, pack.Packed):
                 scores = _totals(ranked) if len(ranked) > 1 else None
-                self._admit(request, (cluster, step.group), packed, outcome, scores=scores)
+                compared = planning.scored(ranked, self.workload)
+                place = (cluster, step.group)
+                self._admit(request, place, packed, outcome, scores=scores, compared=compared)
                 return
             planning.stock.look_again(cluster, option, self.form)
             refused[cluster] = kept_reason(
@@ -273,6 +276,7 @@ class _Gang:
         rung: Rung = "Idle",
         *,
         scores: Mapping[str, int] | None = None,
+        compared: tuple[ScoredCluster, ...] = (),
         on_existing: pack.Packed | None = None,
     ) -> None:
         """Charges the whole gang, and adds its admission to the plan."""
@@ -285,6 +289,7 @@ class _Gang:
                 form=self.form.name,
                 rung=rung,
                 scores=scores,
+                ranking=compared,
             ),
             outcome,
         )

@@ -6,10 +6,10 @@ first three are aggregated, so a role with the label `rbac.authorization.k8s.io/
 "true"` widens `view` for every user of it; `edit` includes `view`, and `admin` includes `edit`.
 
 Workloads, placement policies, autoscalers and rollouts belong to tenants. Fleets, clusters,
-reports, flavors, queues, kind rules and fleet policies belong to the platform, works to the hub:
-these three roles only read them. Works carry the secrets of a workload, so `view` may not read
-them. Recent decisions and the snapshot of the hub show all tenants, so only `cluster-admin` may
-read them.
+reports, flavors, queues, kind rules, fleet policies and scorers with their scores belong to the
+platform, works to the hub: these three roles only read them. Works carry the secrets of a
+workload, so `view` may not read them. Recent decisions and the snapshot of the hub show all
+tenants, so only `cluster-admin` may read them.
 
 `fairway-fleet-viewer` is for members of one team, next to `view` or more in their own namespace:
 they see the fleet, its queues and its utilization, and nothing of what other teams run.
@@ -26,6 +26,7 @@ from typing import Any
 from fairway.api.costs import COSTS_GROUP
 from fairway.api.governance import GOVERNANCE_GROUP
 from fairway.api.kindrule import KINDS_GROUP
+from fairway.api.scores import SCORES_GROUP
 from fairway.api.serving import SERVING_GROUP
 from fairway.server.access.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from fairway.server.access.rbac import GROUP, Authorizer
@@ -168,6 +169,7 @@ def _view_rules() -> list[JsonObject]:
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
         _rule(_READ, (COSTS_GROUP,), ("costaccounts",)),
         _rule(_READ, (GOVERNANCE_GROUP,), ("fleetpolicies", "fleetpolicies/status")),
+        _rule(_READ, (SCORES_GROUP,), ("scorers", "scorers/status", "clusterscores")),
     ]
 
 
@@ -177,6 +179,7 @@ def _fleet_rules() -> list[JsonObject]:
         _rule(_READ, (_FAIRWAY,), (*shared, "clusterreports/nodes")),
         _rule(("get",), (_FAIRWAY,), ("fleets/standing", "fleets/timeline", "fleets/history")),
         _rule(_READ, (KINDS_GROUP,), ("kindrules", "kindrules/status")),
+        _rule(_READ, (SCORES_GROUP,), ("clusterscores",)),
     ]
 
 

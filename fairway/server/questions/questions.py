@@ -16,6 +16,7 @@ They are subresources, so that rights apply to them as to everything else:
     fleets/fleet/standing       queues with what they hold and which workloads are next
     fleets/fleet/timeline       which workloads had which GPUs when, and which are expected next
     fleets/fleet/snapshot       everything that a decision reads, for `fairway plan`
+    fleets/fleet/score          what a scorer yields now, and what that would change; by POST
     fleets/fleet/whatif         the plan with some changes next to the plan without; by POST
 
 Answers for members of one team must not name workloads of other teams: such an answer goes through
@@ -52,6 +53,7 @@ SUBRESOURCES = {
         "access",
         "decisions",
         "history",
+        "score",
         "snapshot",
         "standing",
         "timeline",
@@ -59,7 +61,7 @@ SUBRESOURCES = {
         "whatif",
     ),
 }
-_ASKED_BY_POST = frozenset({"whatif"})
+_ASKED_BY_POST = frozenset({"score", "whatif"})
 _OPENED = frozenset(subresource for _, subresource in OPENED)
 
 
@@ -79,6 +81,8 @@ class Answers(Protocol):
     async def traffic(self, namespace: str, name: str) -> JsonObject: ...
 
     async def whatif(self, change: JsonObject, may: MayLook) -> JsonObject: ...
+
+    async def score(self, scorer: JsonObject) -> JsonObject: ...
 
     async def pods(self, request: PodsRequest) -> JsonObject: ...
 
@@ -192,6 +196,10 @@ async def _whatif(call: Call, answers: Answers, may: MayLook) -> Response:
     return json_response(discreet(answer, may))
 
 
+async def _score(call: Call, answers: Answers, may: MayLook) -> Response:
+    return json_response(await answers.score(await options.object_body(call.request)))
+
+
 _ANSWERED: dict[str, Callable[[Call, Answers, MayLook], Awaitable[Response]]] = {
     "explain": _explain,
     "pods": _pods,
@@ -203,4 +211,5 @@ _ANSWERED: dict[str, Callable[[Call, Answers, MayLook], Awaitable[Response]]] = 
     "timeline": _timeline,
     "snapshot": _snapshot,
     "whatif": _whatif,
+    "score": _score,
 }

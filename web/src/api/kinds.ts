@@ -129,6 +129,8 @@ export interface Step {
   lostSeconds?: number;
   waitsFor?: string[];
   scores?: Record<string, number>;
+  /** The best of these with what makes up their scores, if scores tell more than Balance. */
+  ranking?: { cluster: string; total: number; message: string }[];
   alternative?: string;
   reasons?: Reason[];
 }
