@@ -51,7 +51,9 @@ from fairway.controllers.scheduling.scheduler import Settings as SchedulerSettin
 from fairway.controllers.shadow import Shadows
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.timeline.outbox import Outbox
 from fairway.controllers.timeline.timeline import Timeline
+from fairway.controllers.timeline.traces import Traces
 from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volume_claims import Volumes
 from fairway.controllers.work_roster import Roster
@@ -85,6 +87,7 @@ class PlaneOptions:
     sources: Sources = field(default_factory=NoSources)  # which sources to ask for metrics
     meter: PodMeter = field(default_factory=NoPodMeter)  # what to ask for the usage of pods
     history: Keeper = field(default_factory=NoKeeper)  # where the last hours and days are kept
+    outbox: Outbox | None = None  # of trace spans; None: no traces are made
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects too
 
 
@@ -131,6 +134,8 @@ class ControlPlane:
         )
         self.timeline = Timeline(context, scheduler=self.scheduler, keeper=options.spans)
         self.history = History(context, scheduler=self.scheduler, keeper=options.history)
+        if options.outbox is not None:
+            Traces(context, options.outbox.put)
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
         self._led = self._controllers(context, options)
@@ -163,6 +168,7 @@ class ControlPlane:
             Autoscaling(context, measuring=measuring, is_alone=options.is_alone),
             *([AdoptedAutoscalers(context)] if options.is_alone else []),
             context.notes,
+            *([options.outbox] if options.outbox is not None else []),
             *options.beside,
         )
 
