@@ -115,7 +115,8 @@ def _value(value: Value) -> bytes:
 
 def _moment(number: int, seconds: float) -> bytes:
     """A time in nanoseconds; what a clock says is exact to the microsecond."""
-    return _tag(number, _EIGHT_BYTES) + struct.pack("<Q", max(0, round(seconds * 1e6)) * 1000)
+    nanos = min(max(0, round(seconds * 1e6) * 1000), _UINT64)
+    return _tag(number, _EIGHT_BYTES) + struct.pack("<Q", nanos)
 
 
 def _number(number: int, value: int) -> bytes:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from fairway.clock import VirtualClock
+from fairway.clock import VirtualClock, timestamp
+from fairway.controllers.plane import ControlPlane, PlaneOptions
+from fairway.controllers.terms import Settings
 from fairway.controllers.timeline.outbox import Outbox
 from fairway.hub.line_log import LineFile
+from fairway.kinds.registry import LiveKinds, built_in
 from fairway.store.embedded.store import EmbeddedStore
-from fairway.store.interface import Write
-from fairway.store.keys import WORKLOADS
+from fairway.store.interface import ResourceKey, Stored, Write
+from fairway.store.keys import REPORTS, WORKLOADS
 from fairway.tracing.interface import Later
 from fairway.tracing.spans import root_id, trace_id
-from tests.controllers.fleets import Fleet, running
+from tests.controllers.fleets import SECRET, Fleet, running
 from tests.controllers.test_running import FLEET, job
-from tests.tracing.collectors import Recorder
+from tests.tracing.collectors import Recorder, leading
 from tests.tracing.decoding import Decoded, decode_span
 
 _USER = Write(user="ada", manager="test")
@@ -209,3 +214,38 @@ async def test_a_hub_that_starts_again_goes_on_with_the_same_trace(
     spans = [decode_span(Span.FromString(span)) for span in (*before.spans, *after.spans)]
     check(spans, ended.metadata.uid)
     assert stages(spans) == [("waiting", 1), ("starting", 1), ("running", 1), ("workload", 0)]
+
+
+async def test_a_report_that_comes_before_the_decision_counts(
+    store: EmbeddedStore, clock: VirtualClock
+) -> None:
+    """Workloads and reports are watched apart, so the later may be seen first."""
+    recorder = Recorder()
+    outbox = Outbox(recorder, clock)
+    plane = ControlPlane(
+        store=store,
+        clock=clock,
+        kinds=LiveKinds(built_in()),
+        options=PlaneOptions(terms=Settings(identity="hub"), secret=SECRET, outbox=outbox),
+    )
+
+    def see(kind: ResourceKey, name: str, body: dict[str, Any]) -> None:
+        namespace = "default" if kind == WORKLOADS else ""
+        metadata = {"name": name, "namespace": namespace, "uid": name, "resourceVersion": "1"}
+        stored = Stored(json.dumps({"metadata": metadata, **body}).encode())
+        plane.cache.mirror(kind)._put((namespace, name), str(clock.now()), stored)
+
+    now = timestamp(clock.now())
+    state = {"work": "default.train", "attempt": 1, "phase": "Running", "readyAt": now}
+    report = {"cluster": "east", "agentEpoch": 1, "sequence": 1, "seenAt": now, "states": [state]}
+    claim = {"attempt": 1, "decidedAt": now, "placements": [{"cluster": "east", "attempt": 1}]}
+    see(REPORTS, "east", {"spec": report})
+    see(WORKLOADS, "train", {"spec": {}, "status": {"phase": "Claimed", "claim": claim}})
+    await clock.advance(1)
+    ready = {**claim, "readyAt": timestamp(clock.now())}
+    see(WORKLOADS, "train", {"spec": {}, "status": {"phase": "Running", "claim": ready}})
+    async with leading(outbox):
+        await clock.advance(5)
+    (_, starting) = [decode_span(Span.FromString(encoded)) for encoded in recorder.spans]
+    assert [name for _, name, _ in starting.events] == ["made"]
+    await plane.close()

@@ -101,6 +101,13 @@ def test_any_attribute_arrives_as_it_is(attributes: dict[str, object]) -> None:
     assert read.attributes == expected
 
 
+@pytest.mark.parametrize("seconds", [-62_135_596_800.0, 253_402_300_799.0])
+def test_a_time_that_cannot_be_written_is_the_nearest(seconds: float) -> None:
+    span = TraceSpan(uid=UID, stage="waiting", start=seconds, end=seconds)
+    written = Span.FromString(encode_span(span)).start_time_unix_nano
+    assert written == (0 if seconds < 0 else (1 << 64) - 1)
+
+
 def test_text_that_is_no_unicode_harms_no_other_span() -> None:
     span = TraceSpan(uid=UID, stage="waiting", start=NOW, end=NOW, attributes={"text": "a\ud800b"})
     assert decode_span(Span.FromString(encode_span(span))).attributes == {"text": "a?b"}

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from sys import intern
 from typing import Final, Literal
 
 from fairway.api.names import OVER
@@ -144,9 +145,9 @@ class _Course:
 
     def see(self, seen: Glance) -> None:
         status, claim = seen.status, seen.status.claim
-        self.life = replace(
-            self.life, queue=seen.charged_queue or seen.spec.queue, mode=seen.spec.mode or "Gang"
-        )
+        queue, mode = seen.charged_queue or seen.spec.queue, seen.spec.mode or "Gang"
+        if (queue, mode) != (self.life.queue, self.life.mode):
+            self.life = replace(self.life, queue=intern(queue), mode=intern(mode))
         history = tuple(past for past in status.history if _key(past) > self.life.heard)
         lasts = self.life.stage != "waiting" and claim is not None and _lasts(self.life, seen)
         if claim is not None and lasts:
@@ -297,10 +298,11 @@ class _Course:
         is_leaving = bool(status.releasing)
         if self.life.is_leaving and not is_leaving:
             self._note(Event(at=self._now, name="gone"))
-        self.life = replace(self.life, is_leaving=is_leaving)
+        if self.life.is_leaving != is_leaving:
+            self.life = replace(self.life, is_leaving=is_leaving)
         if status.phase == "Stopping" or status.reason == self.life.code:
             return  # why it stops is said of the attempt that ended
-        self.life = replace(self.life, code=status.reason)
+        self.life = replace(self.life, code=intern(status.reason))
         if status.reason:
             self._note(Event(at=self._now, name=status.reason))
 
