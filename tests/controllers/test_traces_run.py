@@ -235,6 +235,7 @@ async def test_a_report_that_comes_before_the_decision_counts(
         stored = Stored(json.dumps({"metadata": metadata, **body}).encode())
         plane.cache.mirror(kind)._put((namespace, name), str(clock.now()), stored)
 
+    plane.cache.mirror(WORKLOADS).is_complete.set()
     now = timestamp(clock.now())
     state = {"work": "default.train", "attempt": 1, "phase": "Running", "readyAt": now}
     report = {"cluster": "east", "agentEpoch": 1, "sequence": 1, "seenAt": now, "states": [state]}

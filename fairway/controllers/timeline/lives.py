@@ -10,7 +10,7 @@ statuses: what was missed is taken from the history in the status. While a claim
 lasts too: a service that loses a cluster or gets another one has an event, not another attempt.
 
 Reading is a pure function of what was known, what is seen, and the time. An ended stage is a trace
-span, and is told once; a stage that ended before this process began to follow is not told.
+span, and is told once.
 """
 
 from __future__ import annotations
@@ -75,8 +75,7 @@ class Followed:
 
 def born(seen: Glance, now: float) -> Life:
     """The life of a workload that has just been submitted."""
-    at = seen.submitted_at
-    submitted = min(at, now) if at is not None else now
+    submitted = seen.submitted_at if seen.submitted_at is not None else now
     metadata = seen.metadata
     return Life(
         uid=metadata.uid,

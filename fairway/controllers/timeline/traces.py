@@ -1,7 +1,7 @@
 """Traces: follows the lives of all workloads, and hands on what has ended of them.
 
 Every replica follows, whether or not it leads, so that the next leader goes on where the last one
-stopped. What ended before a process began to follow was for an earlier one to tell.
+stopped. What had ended when a process read the first list was for others to tell, who saw it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Traces:
         self._states = context.states
         self._roster = context.roster
         self._tell = tell
-        self._since = context.clock.now()
         self._lives: dict[Name, Life] = {}
-        context.cache.mirror(WORKLOADS).followers.append(self._workload_changed)
+        self._mirror = context.cache.mirror(WORKLOADS)
+        self._mirror.followers.append(self._workload_changed)
         context.states.followers.append(self._state_changed)
 
     def _workload_changed(self, name: Name, stored: Stored | None) -> None:
@@ -46,7 +46,8 @@ class Traces:
             self._hand_on(deleted(before, now))
             before = None
         followed = follow(before or born(seen, now), seen, now)
-        self._hand_on(followed, since=self._since if before is None else None)
+        if before is not None or self._mirror.is_complete.is_set():
+            self._hand_on(followed)
         self._lives[name] = self._with_pods(name, followed.life, now)
 
     def _with_pods(self, name: Name, life: Life, now: float) -> Life:
@@ -64,7 +65,6 @@ class Traces:
             return
         self._lives[name] = self._with_pods(name, life, self._clock.now())
 
-    def _hand_on(self, followed: Followed, since: float | None = None) -> None:
+    def _hand_on(self, followed: Followed) -> None:
         for span in followed.spans:
-            if since is None or span.end >= since:
-                self._tell(span)
+            self._tell(span)
