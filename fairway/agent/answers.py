@@ -25,7 +25,8 @@ from fairway.agent.drivers.interface import (
 from fairway.agent.pod_lists import page_of
 from fairway.clock import Clock
 from fairway.metrics.interface import MetricsFault, Sources, Unreachable
-from fairway.metrics.measurements import Measurement, measure
+from fairway.metrics.measurements import Measurement
+from fairway.metrics.measuring import measure
 from fairway.streams.requests import WELL, Ask, Channel, Exchange, Outcome
 
 _CHUNK_BYTES = 16 << 10

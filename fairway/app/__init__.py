@@ -12,6 +12,7 @@ from fairway.app.embedded_store import (
 )
 from fairway.app.hub import Hub, HubOptions, open_hub
 from fairway.hub.on_kubernetes import OnKubernetes
+from fairway.hub.trace_collector import TraceOptions
 
 __all__ = [
     "Hub",
@@ -19,6 +20,7 @@ __all__ = [
     "OnKubernetes",
     "RefusedFolder",
     "SignInOptions",
+    "TraceOptions",
     "load_demo",
     "open_hub",
     "open_store",

@@ -20,6 +20,7 @@ from fairway.clock import Clock, SteadyClock, SystemClock
 from fairway.controllers.plane import ControlPlane, PlaneOptions, kept_up, run_all
 from fairway.controllers.scheduling.planner import ProcessPlanner
 from fairway.controllers.terms import Settings as TermSettings
+from fairway.controllers.timeline.outbox import Outbox
 from fairway.hub.admission import Admission
 from fairway.hub.agent_lines import Reaching
 from fairway.hub.answers import HubAnswers
@@ -38,6 +39,7 @@ from fairway.hub.on_kubernetes import (
 from fairway.hub.pod_usage import AgentMeter
 from fairway.hub.replicas import ReplicaAddress, among_replicas
 from fairway.hub.tenants import tenant_among
+from fairway.hub.trace_collector import TraceOptions, open_collector
 from fairway.hub.upkeep import Keeping, drop_old_record, seal_memories
 from fairway.hub.webhooks import Address, Webhooks, client_of
 from fairway.kinds.registry import LiveKinds, built_in
@@ -57,6 +59,7 @@ _RENEWAL_SECONDS = 12 * 3600.0
 # Browsers that have seen a certificate that they trust accept nothing less for half a year.
 _HTTPS_ONLY = {"Strict-Transport-Security": f"max-age={180 * 24 * 3600}"}
 _DECISIONS_MOST = 5_000  # rounds of decisions that are kept for the next hub
+_FLUSH_SECONDS = 3.0  # for which a hub that ends sends the last traces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,7 @@ class HubOptions:
     shares: Shares = field(default_factory=Shares)  # of callers
     local_folders: tuple[Path, ...] = ()  # of this machine, that pods of local clusters may use
     trusts_local: bool = False  # whether tenants may run pods that are not isolated
+    traces: TraceOptions = field(default_factory=TraceOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +138,10 @@ async def open_hub(options: HubOptions, *, clock: Clock | None = None) -> AsyncI
             audit_log.start()
             async with (
                 _serve(backing, api, options, clock) as served,
-                _run_controllers(backing, api, options, keeping, served) as (plane, agents),
+                _open_outbox(options, clock) as outbox,
+                _run_controllers(
+                    backing, api, options, keeping=keeping, served=served, outbox=outbox
+                ) as (plane, agents),
             ):
                 yield Hub(
                     url=served.url,
@@ -184,8 +191,31 @@ class _Served:
 
 
 @asynccontextmanager
+async def _open_outbox(options: HubOptions, clock: Clock) -> AsyncIterator[Outbox | None]:
+    """Where trace spans are put, for as long as the context lasts; None if none are made."""
+    collector = open_collector(options.traces, clock)
+    if collector is None or not options.has_controllers:
+        yield None
+        return
+    undelivered = LineFile(options.data / "traces")
+    outbox = Outbox(collector, clock, keeper=undelivered)
+    try:
+        yield outbox
+        await outbox.flush(_FLUSH_SECONDS)
+    finally:
+        await collector.close()
+        undelivered.close()
+
+
+@asynccontextmanager
 async def _run_controllers(
-    backing: Backing, api: Api, options: HubOptions, keeping: Keeping, served: _Served
+    backing: Backing,
+    api: Api,
+    options: HubOptions,
+    *,
+    keeping: Keeping,
+    served: _Served,
+    outbox: Outbox | None,
 ) -> AsyncIterator[tuple[ControlPlane | None, Agents | None]]:
     """Controllers and agents, for as long as the context lasts."""
     if not options.has_controllers:
@@ -197,7 +227,8 @@ async def _run_controllers(
     decided = LineFile(options.data / "decided", lines_most=_DECISIONS_MOST)
     history = HistoryFile(options.data / "history")
     folder, keys, local = options.data / "clusters", keeping.keys, _local_clusters(api, options)
-    sources, meter = PrometheusSources(clock), AgentMeter()
+    sources = PrometheusSources(clock)
+    meter = AgentMeter(sources, clock)
     agents = make_agents(
         store, folder, kinds=kinds, clock=clock, keys=keys, local=local, sources=sources
     )
@@ -216,12 +247,13 @@ async def _run_controllers(
             decisions=decided,
             spans=spans,
             history=history,
+            outbox=outbox,
             # Only one of several replicas runs agents: two would undo each other's work.
             beside=() if is_alone else (agents, webhooks),
             is_alone=is_alone,
             sources=sources,
             meter=meter,
-            remote=meter,
+            measurer=meter,
         ),
     )
     if not is_alone:

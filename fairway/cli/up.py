@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import shutil
 import signal
 import sys
@@ -27,6 +28,8 @@ from fairway.cli.limits import Limits, connection_limits, limit_options, shares
 from fairway.cli.session import Failure, current, say
 from fairway.cli.sign_in import SignIn, sign_in_options
 from fairway.cli.sign_in import read as read_sign_in
+from fairway.cli.tracing import Tracing, trace_options
+from fairway.cli.tracing import read as read_tracing
 
 if TYPE_CHECKING:
     from fairway.app import Hub, HubOptions, OnKubernetes, SignInOptions
@@ -40,7 +43,7 @@ EXAMPLES = """
 """
 
 
-class _More(SignIn, Keys, Limits):
+class _More(SignIn, Keys, Limits, Tracing):
     """Options that other modules declare."""
 
 
@@ -112,6 +115,7 @@ class _More(SignIn, Keys, Limits):
 @key_options
 @sign_in_options
 @limit_options
+@trace_options
 @click.option(
     "--local-folder",
     "local_folders",
@@ -191,6 +195,7 @@ def up(  # noqa: PLR0913 - one argument for each option
         keys=read_keys(more),
         connections=connection_limits(more),
         shares=shares(more),
+        traces=read_tracing(more, os.environ.get),
         local_folders=tuple(folder.absolute() for folder in local_folders),
         trusts_local=trust_local,
     )
@@ -257,6 +262,8 @@ async def _tell_until(ended: asyncio.Event, hub: Hub, options: HubOptions) -> No
     """Welcomes the user, and shows the demo if there is one, until the process is stopped."""
     if _has_others(options) and not hub.is_encrypted:
         say(f"Secrets are not encrypted in {options.data}; see --encryption-key-file.")
+    if options.traces.url:
+        say(f"Traces of workloads, with their names, are sent to {options.traces.url}.")
     terminal.write(welcome(hub.url, options.data, hub.kubeconfig, has_demo=options.has_demo))
     demo = asyncio.ensure_future(_show_demo(hub)) if options.has_demo else None
     try:

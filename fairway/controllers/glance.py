@@ -19,11 +19,12 @@ from fairway.store.interface import Stored
 _KEPT = 256  # followers get one object after another
 
 
-class Metadata(msgspec.Struct, frozen=True):
+class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     namespace: str = ""
     uid: str = ""
     labels: dict[str, str] = {}
+    creation_timestamp: str = ""
 
 
 class RunSeconds(msgspec.Struct, frozen=True):
@@ -70,29 +71,39 @@ class PodSet(msgspec.Struct, frozen=True, rename="camel"):
 
 class Placement(msgspec.Struct, frozen=True, rename="camel"):
     cluster: str = ""
+    attempt: int = 0
     replicas: int | None = None
     pod_sets: tuple[PodSet, ...] = ()
 
 
+class Mention(msgspec.Struct, frozen=True):
+    """Another workload; one of another namespace has no name here."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    queue: str = ""
+    priority: int | None = None
+
+
 class WaitsFor(msgspec.Struct, frozen=True):
     type: str = ""
+    workload: Mention | None = None
     cluster: str = ""
     pool: str = ""
+    count: int = 0
 
 
 class Claim(msgspec.Struct, frozen=True, rename="camel"):
+    attempt: int = 0
     term: int = 0
     decided_at: str = ""
     ready_at: str = ""
     queue: str = ""
+    alternative: str = ""
+    rung: str = "Idle"
     placements: tuple[Placement, ...] = ()
     waits_for: tuple[WaitsFor, ...] = ()
-
-
-class Mention(msgspec.Struct, frozen=True):
-    """Another workload."""
-
-    name: str = ""
 
 
 class Attempt(msgspec.Struct, frozen=True, rename="camel"):
@@ -100,11 +111,21 @@ class Attempt(msgspec.Struct, frozen=True, rename="camel"):
 
     attempt: int = 0
     clusters: tuple[str, ...] = ()
+    started_at: str = ""
     ended_at: str = ""
     reason: str = ""
     blame: str = ""
     lost_seconds: int = 0
+    exit_code: int | None = None
     preempted_by: Mention | None = None
+
+    @property
+    def start(self) -> float | None:
+        return _moment(self.started_at)
+
+    @property
+    def end(self) -> float | None:
+        return _moment(self.ended_at)
 
 
 class Reserved(msgspec.Struct, frozen=True, rename="camel"):
@@ -126,7 +147,9 @@ class Pods(msgspec.Struct, frozen=True):
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
+    reason: str = ""
     queue: str = ""
+    finished_at: str = ""
     claim: Claim | None = None
     releasing: tuple[Placement, ...] = ()
     reservation: Reserved | None = None
@@ -151,6 +174,14 @@ class Glance(msgspec.Struct, frozen=True):
         """The queue whose quota it uses or used; empty before it is known."""
         claim = self.status.claim
         return (claim.queue if claim else "") or self.status.queue
+
+    @property
+    def submitted_at(self) -> float | None:
+        return _moment(self.metadata.creation_timestamp)
+
+    @property
+    def finished_at(self) -> float | None:
+        return _moment(self.status.finished_at)
 
     @property
     def decided_at(self) -> float | None:

@@ -34,7 +34,7 @@ class Measuring:
         self.meter = meter or NoPodMeter()
         self._store = context.store
         self._cache = context.cache
-        self.sources = sources
+        self._sources = sources
 
     async def source(self, own: PrometheusServer | None, namespace: str) -> Source:
         """The source for an object of a namespace; MetricsFault if there is none."""
@@ -43,7 +43,7 @@ class Measuring:
             raise Refused("the fleet does not allow servers of one's own (metrics.allowOwnServers)")
         if own is not None and own.token is not None and own.token.namespace != namespace:
             raise Refused(f"the token must be a Secret of the namespace {namespace}")
-        return self.sources.at(await self.prometheus(own))
+        return self._sources.at(await self.prometheus(own))
 
     async def prometheus(self, own: PrometheusServer | None) -> Address:
         """A server of Prometheus, with its token; without one of its own, that of the fleet."""

@@ -52,7 +52,9 @@ from fairway.controllers.scores.controller import Scores
 from fairway.controllers.shadow import Shadows
 from fairway.controllers.shared_state import SharedState
 from fairway.controllers.terms import Settings, Terms
+from fairway.controllers.timeline.outbox import Outbox
 from fairway.controllers.timeline.timeline import Timeline
+from fairway.controllers.timeline.traces import Traces
 from fairway.controllers.traffic.controller import Traffic
 from fairway.controllers.volume_claims import Volumes
 from fairway.controllers.work_roster import Roster
@@ -62,7 +64,7 @@ from fairway.core.explain.samples import fair_of
 from fairway.kinds.registry import KnownKinds, LiveKinds
 from fairway.loops import end, in_slices
 from fairway.metrics.interface import NoPodMeter, NoSources, PodMeter, Sources
-from fairway.metrics.measurements import NoRemote, Remote
+from fairway.metrics.measurements import Measurer, NoMeasurer
 from fairway.store.interface import Store
 from fairway.store.keys import REPORTS, WORKLOADS
 
@@ -86,8 +88,9 @@ class PlaneOptions:
     look_seconds: float = LOOK_SECONDS  # how often clusters, queues and pools are looked at
     sources: Sources = field(default_factory=NoSources)  # which sources to ask for metrics
     meter: PodMeter = field(default_factory=NoPodMeter)  # what to ask for the usage of pods
-    remote: Remote = field(default_factory=NoRemote)  # what lets agents measure for scorers
+    measurer: Measurer = field(default_factory=NoMeasurer)  # what measures for scorers
     history: Keeper = field(default_factory=NoKeeper)  # where the last hours and days are kept
+    outbox: Outbox | None = None  # of trace spans; None: no traces are made
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects too
 
 
@@ -136,8 +139,10 @@ class ControlPlane:
         self.history = History(context, scheduler=self.scheduler, keeper=options.history)
         measuring = Measuring(context, sources=options.sources, meter=options.meter)
         self.scores = Scores(
-            context, scheduler=self.scheduler, measuring=measuring, remote=options.remote
+            context, scheduler=self.scheduler, measuring=measuring, measurer=options.measurer
         )
+        if options.outbox is not None:
+            Traces(context, options.outbox.put)
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
         self._led = self._controllers(context, options, measuring)
@@ -172,6 +177,7 @@ class ControlPlane:
             Autoscaling(context, measuring=measuring, is_alone=options.is_alone),
             *([AdoptedAutoscalers(context)] if options.is_alone else []),
             context.notes,
+            *([options.outbox] if options.outbox is not None else []),
             *options.beside,
         )
 

@@ -9,7 +9,8 @@ from fairway.deploy.settings import SYSTEM, Settings
 
 PORT = 7878
 REPLICA_PORT = 7879  # for other replicas only
-# A Secret made by people: tokens.csv, metrics for Prometheus, and files of a sign-in provider.
+# A Secret made by people: tokens.csv, metrics for Prometheus, and files of a sign-in provider and
+# of a collector of traces.
 TOKENS = "fairway-tokens"
 SELECTOR = {"app.kubernetes.io/name": "fairway", "app.kubernetes.io/component": "hub"}
 _USER = 65532
@@ -18,7 +19,7 @@ _TOKENS_AT = "/etc/fairway/tokens"
 _GRACE_SECONDS = 30
 _API_PORTS = (443, 6443)  # ports of API servers, the hub's own and those of members
 # The hub refuses files that others can read, and a Secret's files are readable by its group.
-_FILES = ("tokens.csv", "oidc-client-secret", "oidc-ca.crt")
+_FILES = ("tokens.csv", "oidc-client-secret", "oidc-ca.crt", "otlp-headers", "otlp-ca.crt")
 _PREPARE = (
     f"mkdir -p -m 700 {_DATA}/hub && for one in {' '.join(_FILES)}; do "
     f"if [ -e {_TOKENS_AT}/$one ]; then "

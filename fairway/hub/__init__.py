@@ -7,6 +7,7 @@
     pod_lists, pod_usage        the pods of a workload and what they use, asked of agents
     decision_log, history_log, line_log  what is kept on disk
     upkeep                      backs up what a hub keeps, and encrypts it with another key
+    trace_collector             where traces are sent, and with which headers
     encryption_keys             where keys come from that encrypt what is on disk
     tenants                     whether a hub has users besides its administrators
     background                  work on a thread of its own

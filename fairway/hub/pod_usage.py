@@ -8,9 +8,11 @@ from typing import TypeVar
 import msgspec
 
 from fairway.api.errors import ApiError, BadRequest, MethodNotAllowed
+from fairway.clock import Clock
 from fairway.hub.agent_lines import Output, Reaching
-from fairway.metrics.interface import PodUsage, Refused, Sample, Unreachable
+from fairway.metrics.interface import PodUsage, Refused, Sample, Sources, Unreachable
 from fairway.metrics.measurements import Measurement
+from fairway.metrics.measuring import measure
 from fairway.streams.requests import MEASURE, Ask
 
 _HUB = "system:fairway"
@@ -22,14 +24,19 @@ T = TypeVar("T")
 class AgentMeter:
     """Asks the agent of a cluster; none, until it is given a way to reach agents."""
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Sources, clock: Clock) -> None:
+        self._sources = sources
+        self._clock = clock
         self.reach: Reaching | None = None
 
     async def of_work(self, cluster: str, work: str) -> tuple[PodUsage, ...]:
         ask = Ask(kind="usage", work=work, user=_HUB)
         return await self._ask(cluster, ask, tuple[PodUsage, ...])
 
-    async def measure(self, cluster: str, measurement: Measurement) -> tuple[Sample, ...]:
+    async def measure(self, measurement: Measurement, cluster: str = "") -> tuple[Sample, ...]:
+        """What the agent of a cluster measured; without a cluster, the hub measures itself."""
+        if not cluster:
+            return await measure(measurement, self._sources, self._clock)
         wanted = msgspec.json.encode(measurement).decode()
         ask = Ask(kind=MEASURE, work="", user=_HUB, measurement=wanted)
         try:

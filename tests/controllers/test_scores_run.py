@@ -96,14 +96,17 @@ def job(name: str, **settings: Any) -> str:
     return any_job(name, **settings).replace("queue: research", "queue: research\n  policy: green")
 
 
-class Agents:
-    """What agents measure, by cluster; a cluster that is not set does not answer."""
+class Measuring:
+    """Dials for the hub, and what agents measure; a cluster that is not set does not answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, **dials: Any) -> None:
+        self.dials = Dials(dials)
         self.values: dict[str, float] = {}
         self.asked: list[tuple[str, Measurement]] = []
 
-    async def measure(self, cluster: str, measurement: Measurement) -> tuple[Sample, ...]:
+    async def measure(self, measurement: Measurement, cluster: str = "") -> tuple[Sample, ...]:
+        if not cluster:
+            return await self.dials.vector(measurement.query)
         self.asked.append((cluster, measurement))
         if cluster not in self.values:
             raise Unreachable("nobody answers")
@@ -185,12 +188,12 @@ async def test_an_edit_takes_effect_at_once_and_small_changes_move_nothing(
 async def test_a_score_that_is_late_is_missing_and_comes_back(
     store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
 ) -> None:
-    dials = Dials({"carbon": [({"cluster": "oslo"}, 50.0), ({"cluster": "elsewhere"}, 1.0)]})
-    async with fleet_of(store, clock, tmp_path, sources=dials) as fleet:
+    dials = Measuring(carbon=[({"cluster": "oslo"}, 50.0), ({"cluster": "elsewhere"}, 1.0)])
+    async with fleet_of(store, clock, tmp_path, measurer=dials) as fleet:
         await fleet.apply(codec.to_yaml(scorer(prometheus={"query": "carbon"}, intervalSeconds=30)))
         await clock.advance(8)
         assert await chosen(fleet) == [("oslo", 100)]
-        dials.set["carbon"] = None
+        dials.dials.set["carbon"] = None
         await clock.advance(31)
         status = (await state(fleet)).status
         assert status.conditions[0].reason == "Failed"
@@ -198,7 +201,7 @@ async def test_a_score_that_is_late_is_missing_and_comes_back(
         assert await chosen(fleet) == [("oslo", 100)], "it is valid for twice the interval"
         await clock.advance(40)
         assert await chosen(fleet) == [("oslo", -100)], "missing, and nothing else is better"
-        dials.set["carbon"] = [({"cluster": "oslo"}, 20.0), ({"cluster": "berlin"}, 70.0)]
+        dials.dials.set["carbon"] = [({"cluster": "oslo"}, 20.0), ({"cluster": "berlin"}, 70.0)]
         await clock.advance(120)
         assert await chosen(fleet) == [("berlin", 140)]
 
@@ -206,7 +209,7 @@ async def test_a_score_that_is_late_is_missing_and_comes_back(
 async def test_agents_measure_their_own_clusters(
     store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
 ) -> None:
-    agents = Agents()
+    agents = Measuring()
     agents.values = {"oslo": 12.4}
     spec = {
         "query": "avg(load)",
@@ -215,7 +218,7 @@ async def test_agents_measure_their_own_clusters(
             "token": {"namespace": "default", "name": "tokens", "key": "token"},
         },
     }
-    async with fleet_of(store, clock, tmp_path, remote=agents) as fleet:
+    async with fleet_of(store, clock, tmp_path, measurer=agents) as fleet:
         secret = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -255,7 +258,7 @@ async def test_items_masks_and_smoothing(
             ({"cluster": "berlin", "model": "h100", "node": "a"}, 5.0),
         ]
 
-    dials = Dials({"use": busy(0.0)})
+    dials = Measuring(use=busy(0.0))
     spec = {
         "prometheus": {"query": "use"},
         "itemLabels": ["model"],
@@ -267,14 +270,14 @@ async def test_items_masks_and_smoothing(
         "smoothingSeconds": 60,
         "intervalSeconds": 60,
     }
-    async with fleet_of(store, clock, tmp_path, sources=dials) as fleet:
+    async with fleet_of(store, clock, tmp_path, measurer=dials) as fleet:
         await fleet.apply(codec.to_yaml(scorer("use", **spec)))
         await clock.advance(3)
         assert {key: value.value for key, value in (await scores(fleet, "oslo")).items()} == {
             "use/h100": 20
         }
         assert await scores(fleet, "berlin") == {}
-        dials.set["use"] = busy(80.0)
+        dials.dials.set["use"] = busy(80.0)
         await clock.advance(70)
         value = (await scores(fleet, "oslo"))["use/h100"]
         assert 55 <= value.value <= 65, "half of the way after one half-life"
@@ -343,12 +346,12 @@ async def test_scores_go_with_their_scorer_and_with_their_cluster(
 async def test_scores_outlive_the_hub_that_wrote_them(
     store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
 ) -> None:
-    dials = Dials({"carbon": [({"cluster": "oslo"}, 50.0)]})
-    async with fleet_of(store, clock, tmp_path, sources=dials) as fleet:
+    dials = Measuring(carbon=[({"cluster": "oslo"}, 50.0)])
+    async with fleet_of(store, clock, tmp_path, measurer=dials) as fleet:
         await fleet.apply(codec.to_yaml(scorer(prometheus={"query": "carbon"})))
         await clock.advance(8)
-    dials.set["carbon"] = None
-    async with running(store, clock, tmp_path, sources=dials) as fleet:
+    dials.dials.set["carbon"] = None
+    async with running(store, clock, tmp_path, measurer=dials) as fleet:
         await clock.advance(8)
         assert (await scores(fleet, "oslo"))["carbon"].value == 50
         assert await chosen(fleet) == [("oslo", 100)]

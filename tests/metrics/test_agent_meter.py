@@ -10,10 +10,10 @@ import pytest
 from fairway.agent.answers import answer
 from fairway.agent.drivers.kubernetes.pod_usage import seconds
 from fairway.agent.drivers.simulated.driver import SimulatedDriver
-from fairway.clock import VirtualClock
+from fairway.clock import SystemClock, VirtualClock
 from fairway.hub.agent_lines import Reaching
 from fairway.hub.pod_usage import AgentMeter
-from fairway.metrics.interface import PodUsage, Refused, Unreachable
+from fairway.metrics.interface import NoSources, PodUsage, Refused, Unreachable
 from fairway.streams.requests import WELL, Ask
 from tests.controllers.conftest import clock, store  # noqa: F401 - fixtures
 from tests.controllers.fleets import running
@@ -25,7 +25,7 @@ async def test_who_measures_nothing_says_so_and_who_is_not_there_is_unreachable(
     clock: VirtualClock,  # noqa: F811 - a fixture
     tmp_path: Path,
 ) -> None:
-    meter = AgentMeter()
+    meter = AgentMeter(NoSources(), SystemClock())
     with pytest.raises(Unreachable, match="does not reach"):
         await meter.of_work("hangzhou", "default.chat")
     async with running(store, clock, tmp_path / "clusters") as fleet:

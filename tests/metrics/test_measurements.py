@@ -12,7 +12,8 @@ from aiohttp import web
 
 from fairway.clock import SystemClock
 from fairway.metrics.interface import Address, MetricsFault, Refused, Sample, Unreachable
-from fairway.metrics.measurements import Asked, Measurement, measure, read_values
+from fairway.metrics.measurements import Asked, Measurement, read_values
+from fairway.metrics.measuring import measure
 from fairway.metrics.prometheus import PrometheusSources
 from tests.metrics.scorers import Handler, Scorer, floods, hangs, says, scorer_server
 

@@ -33,7 +33,7 @@ from fairway.controllers.scores.written import (
 )
 from fairway.controllers.statuses import with_status
 from fairway.loops import Loop
-from fairway.metrics.measurements import Remote
+from fairway.metrics.measurements import Measurer
 from fairway.store.interface import Stored, Write
 from fairway.store.keys import CLUSTER_SCORES, SCORERS
 from fairway.store.mirrors import Name
@@ -62,13 +62,13 @@ class Scores:
     """The controller of scores."""
 
     def __init__(
-        self, context: Context, *, scheduler: Scheduler, measuring: Measuring, remote: Remote
+        self, context: Context, *, scheduler: Scheduler, measuring: Measuring, measurer: Measurer
     ) -> None:
         self._store = context.store
         self._cache = context.cache
         self._clock = context.clock
         self._runner = Runner(
-            context, measuring=measuring, remote=remote, rates=FailureRates(context.cache)
+            context, measuring=measuring, measurer=measurer, rates=FailureRates(context.cache)
         )
         self.trials = Trials(context, runner=self._runner, scheduler=scheduler)
         self._lines: dict[str, _Line] = {}

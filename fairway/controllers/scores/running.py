@@ -25,7 +25,7 @@ from fairway.controllers.scores.readings import ITEM, Key, Reading, item_of, rea
 from fairway.controllers.scores.written import Run
 from fairway.governance.cluster_selectors import chosen, facts_of
 from fairway.metrics.interface import Address, MetricsFault, Refused, Sample, Unreachable
-from fairway.metrics.measurements import Asked, Measurement, Remote, measure, read_values
+from fairway.metrics.measurements import Asked, Measurement, Measurer, read_values
 from fairway.schema.cel.cluster_expressions import CLUSTER_UNITS, cluster_program
 from fairway.schema.cel.environment import Budget, CompileError, EvaluationError
 from fairway.store.keys import CONFIG_MAPS
@@ -39,13 +39,13 @@ class Runner:
     """Measures by scorers."""
 
     def __init__(
-        self, context: Context, *, measuring: Measuring, remote: Remote, rates: FailureRates
+        self, context: Context, *, measuring: Measuring, measurer: Measurer, rates: FailureRates
     ) -> None:
         self._store = context.store
         self._cache = context.cache
         self._clock = context.clock
         self._measuring = measuring
-        self._remote = remote
+        self._measurer = measurer
         self._rates = rates
         self._agents = asyncio.Semaphore(_AGENTS_AT_ONCE)
 
@@ -82,7 +82,7 @@ class Runner:
         measurement = await self._measurement(spec)
         if spec.run_by == "Agent":
             return await self._by_agents(measurement, clusters, faults)
-        samples = await measure(measurement, self._measuring.sources, self._clock)
+        samples = await self._measurer.measure(measurement)
         return self._placed(spec, samples)
 
     # Servers.
@@ -123,7 +123,7 @@ class Runner:
         async def ask(name: str) -> list[Placed]:
             async with self._agents:
                 try:
-                    samples = await self._remote.measure(name, measurement)
+                    samples = await self._measurer.measure(measurement, name)
                 except MetricsFault as fault:
                     faults[name] = str(fault)
                     return []
@@ -144,7 +144,7 @@ class Runner:
             return self._placed(spec, list(read_values(content, self._clock.now())))
         file = await self._measuring.address(source.url, source.token)
         measurement = Measurement(seconds=seconds, file=file)
-        return self._placed(spec, await measure(measurement, self._measuring.sources, self._clock))
+        return self._placed(spec, await self._measurer.measure(measurement))
 
     async def _config_map(self, where: ConfigMapReference) -> bytes:
         named = f"the ConfigMap {where.namespace}/{where.name}"
