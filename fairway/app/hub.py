@@ -49,6 +49,7 @@ from fairway.server.access.fairness import Shares
 from fairway.server.access.secret_box import secret_of
 from fairway.server.access.sign_in import origins_of
 from fairway.server.api import Api
+from fairway.server.metrics import Metrics
 from fairway.server.wire.connections import ConnectionLimits
 from fairway.server.wire.http import HttpServer
 from fairway.store.interface import Store
@@ -219,13 +220,13 @@ async def _run_controllers(
             is_alone=is_alone,
             sources=sources,
             meter=meter,
+            display=api.metrics.fleet,
         ),
     )
     if not is_alone:
         admission = Admission(plane.cache, backing.catalogue, own_name=backing.own_name)
         api.open_webhooks(admission.check)
-    plane.scheduler.observers.append(lambda planned, *_: api.metrics.plan_made(planned.faults))
-    plane.fleet_policies.observers.append(api.metrics.set_violations)
+    _count_plans(plane, api.metrics)
     parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
     running = asyncio.ensure_future(run_all(parts))
     try:
@@ -246,6 +247,19 @@ async def _run_controllers(
         spans.close()
         decided.close()
         history.close()
+
+
+def _count_plans(plane: ControlPlane, metrics: Metrics) -> None:
+    """Lets a hub's metrics follow what its control plane does."""
+    scheduler = plane.scheduler
+    scheduler.observers.append(lambda planned, *_: metrics.plan_made(planned.faults))
+    scheduler.time_observers.append(
+        lambda planned, seconds: metrics.planner_called(seconds, len(planned.steps))
+    )
+    scheduler.failure_observers.append(metrics.planner_failed)
+    plane.fleet_policies.observers.append(metrics.set_violations)
+    metrics.watch_planner(lambda: plane.planner.pid)
+    metrics.report_leading(lambda: plane.terms.is_leader)
 
 
 def _terms(options: HubOptions) -> TermSettings:

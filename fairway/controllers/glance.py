@@ -19,10 +19,11 @@ from fairway.store.interface import Stored
 _KEPT = 256  # followers get one object after another
 
 
-class Metadata(msgspec.Struct, frozen=True):
+class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     namespace: str = ""
     uid: str = ""
+    creation_timestamp: str = ""
     labels: dict[str, str] = {}
 
 
@@ -99,8 +100,10 @@ class Attempt(msgspec.Struct, frozen=True, rename="camel"):
     """An attempt that is over."""
 
     attempt: int = 0
+    clusters: tuple[str, ...] = ()
     ended_at: str = ""
     reason: str = ""
+    blame: str = ""
     lost_seconds: int = 0
     preempted_by: Mention | None = None
 
@@ -124,7 +127,9 @@ class Pods(msgspec.Struct, frozen=True):
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
+    reason: str = ""
     queue: str = ""
+    queued_at: str = ""
     claim: Claim | None = None
     releasing: tuple[Placement, ...] = ()
     reservation: Reserved | None = None
@@ -157,6 +162,13 @@ class Glance(msgspec.Struct, frozen=True):
     @property
     def ready_at(self) -> float | None:
         return _moment(self.status.claim.ready_at) if self.status.claim else None
+
+    @property
+    def pending_since(self) -> float | None:
+        """Since when it waits, or waited for its claim: an attempt before it is no wait."""
+        times = [self.status.queued_at or self.metadata.creation_timestamp]
+        times += [attempt.ended_at for attempt in self.status.history]
+        return max((parse_timestamp(text) for text in times if text), default=None)
 
     @property
     def run_seconds(self) -> float | None:

@@ -26,6 +26,7 @@ from fairway.controllers.clusters.controller import Clusters
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.context import Context
 from fairway.controllers.flavors import Flavors
+from fairway.controllers.fleet_metrics.controller import Display, FleetMetrics
 from fairway.controllers.fleet_policies import FleetPolicies
 from fairway.controllers.glance import glance
 from fairway.controllers.history.book_lines import Keeper, NoKeeper
@@ -85,6 +86,7 @@ class PlaneOptions:
     sources: Sources = field(default_factory=NoSources)  # which sources to ask for metrics
     meter: PodMeter = field(default_factory=NoPodMeter)  # what to ask for the usage of pods
     history: Keeper = field(default_factory=NoKeeper)  # where the last hours and days are kept
+    display: Display | None = None  # what serves metrics of the fleet
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects too
 
 
@@ -131,6 +133,7 @@ class ControlPlane:
         )
         self.timeline = Timeline(context, scheduler=self.scheduler, keeper=options.spans)
         self.history = History(context, scheduler=self.scheduler, keeper=options.history)
+        self._clusters = Clusters(context, look_seconds=options.look_seconds)
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
         self._led = self._controllers(context, options)
@@ -143,7 +146,7 @@ class ControlPlane:
             Lifecycle(context),
             Works(context),
             # These look periodically, whether or not anything happened.
-            Clusters(context, look_seconds=look_seconds),
+            self._clusters,
             Queues(context, scheduler=scheduler, look_seconds=look_seconds),
             Flavors(context, scheduler=scheduler),
             Policies(context, scheduler=scheduler, look_seconds=look_seconds),
@@ -163,8 +166,22 @@ class ControlPlane:
             Autoscaling(context, measuring=measuring, is_alone=options.is_alone),
             *([AdoptedAutoscalers(context)] if options.is_alone else []),
             context.notes,
+            *self._metrics(context, options),
             *options.beside,
         )
+
+    def _metrics(self, context: Context, options: PlaneOptions) -> Sequence[Controller]:
+        if options.display is None:
+            return ()
+        metrics = FleetMetrics(
+            context,
+            display=options.display,
+            scheduler=self.scheduler,
+            clusters=self._clusters,
+            history=self.history,
+            timeline=self.timeline,
+        )
+        return (metrics,)
 
     async def run(self) -> None:
         """Runs until cancelled; ends in order."""

@@ -72,10 +72,13 @@ def _fields(path: str, schema: Plain) -> Iterator[str]:
 def metrics() -> str:
     """Each metric with its type and its labels."""
     found = sorted(
-        f"{metric.name} {metric.type} {' '.join(sorted(collector._labelnames))}".rstrip()
+        f"{metric.name} {metric.type} {' '.join(sorted(labels))}".rstrip()
         for collector in Metrics()._registry._collector_to_names
-        if hasattr(collector, "_labelnames")
+        if hasattr(collector, "describe")
         for metric in collector.describe()
+        for labels in [
+            getattr(collector, "_labelnames", None) or getattr(metric, "_labelnames", ())
+        ]
     )
     return "\n".join(found) + "\n"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -58,6 +60,34 @@ def test_plans_that_were_checked_are_counted_with_the_rules_they_broke(metrics: 
         metrics.plan_made(faults)
     assert value(metrics, "fairway_plans_checked_total") == 2
     assert value(metrics, "fairway_plan_faults_total") == 2
+
+
+def test_calls_to_the_planner_are_timed_with_what_they_decided(metrics: Metrics) -> None:
+    metrics.planner_called(0.03, 0)
+    metrics.planner_called(0.2, 40)
+    metrics.planner_failed()
+    assert value(metrics, "fairway_plan_seconds_bucket", le="0.05") == 1
+    assert value(metrics, "fairway_plan_seconds_sum") == 0.23
+    assert value(metrics, "fairway_plan_steps_bucket", le="0.0") == 1
+    assert value(metrics, "fairway_plan_steps_sum") == 40
+    assert value(metrics, "fairway_planner_failures_total") == 1
+
+
+def test_the_process_of_the_planner_is_told_once_there_is_one(metrics: Metrics) -> None:
+    pids = [None, os.getpid()]
+    metrics.watch_planner(lambda: pids.pop(0))
+    name = "fairway_planner_process_resident_memory_bytes"
+    assert value(metrics, name) is None
+    assert (value(metrics, name) or 0) > 1_000_000
+
+
+def test_a_replica_tells_whether_it_leads_and_what_is_left_of_its_disk(metrics: Metrics) -> None:
+    assert value(metrics, "fairway_leads") == 0
+    metrics.report_leading(lambda: True)
+    metrics.set_disk(free=10, whole=100)
+    assert value(metrics, "fairway_leads") == 1
+    assert value(metrics, "fairway_disk_free_bytes") == 10
+    assert value(metrics, "fairway_disk_bytes") == 100
 
 
 def test_workloads_that_break_fleet_policies_are_counted_by_rule(metrics: Metrics) -> None:

@@ -16,6 +16,7 @@ from fairway.core import cycle
 from fairway.core.costs.accounts import ClusterFlavor, supplies
 from fairway.core.cycle import START
 from fairway.core.explain.explain import explain
+from fairway.core.explain.extent import Extent, extent
 from fairway.core.explain.flavor_status import FlavorNodes, flavor_nodes
 from fairway.core.explain.policy_counts import PolicyCount, policy_counts
 from fairway.core.explain.queue_status import QueueState, standings
@@ -100,6 +101,14 @@ class Samples(Question[Gauges]):
 
     def answer(self, view: View, now: float) -> Gauges:
         return gauges(view.snapshot(now))
+
+
+@dataclass(frozen=True, slots=True)
+class Extents(Question[Extent]):
+    """How large the fleet is, for metrics."""
+
+    def answer(self, view: View, now: float) -> Extent:
+        return extent(view.snapshot(now))
 
 
 @dataclass(frozen=True, slots=True)
