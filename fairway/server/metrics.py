@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.process_collector import ProcessCollector
 
+from fairway.api.fleet_metrics import FLEET_METRICS, OTHER
 from fairway.server.fleet_metrics import FleetMetrics
 
-OTHER = "other"
 _RESOURCES_MAX = 256
 _UNKNOWN_CODES = frozenset({400, 401, 403, 404, 405})
 _VERBS = frozenset(
@@ -158,6 +159,18 @@ class Metrics:
 
     def set_audit_lines_lost(self, count: int) -> None:
         self._audit_lost.set(count)
+
+    def definitions(self) -> list[tuple[str, str, Collection[str], str]]:
+        """Every metric that is not of a process: its name, type, labels, and what it says."""
+        metrics = [each for each in vars(self).values() if isinstance(each, MetricWrapperBase)]
+        own = [
+            (family.name, family.type, metric._labelnames, family.documentation)
+            for metric in metrics
+            for family in metric.describe()
+        ]
+        return sorted(
+            [*own, *((each.name, each.type, each.labels, each.help) for each in FLEET_METRICS)]
+        )
 
     def render(self) -> bytes:
         """All metrics in Prometheus' text format."""

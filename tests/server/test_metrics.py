@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import runpy
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fairway.api.fleet_metrics import SERIES_MOST
 from fairway.server.metrics import Metrics
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -134,3 +139,18 @@ def test_two_hubs_in_one_process_do_not_mix(metrics: Metrics) -> None:
     metrics.set_version(1)
     other = Metrics()
     assert value(other, "fairway_store_version") == 0
+
+
+def test_the_guide_lists_every_metric() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "metrics_table.py"))
+    text = (ROOT / "docs" / "guides" / "metrics.md").read_text()
+    assert text == tool["page"](text), "run: make generate"
+    assert f"at\nmost {SERIES_MOST:,} sets of labels" in text
+
+
+def test_every_metric_is_defined_once(metrics: Metrics) -> None:
+    names = [name for name, *_ in metrics.definitions()]
+    assert len(names) == len(set(names))
+    shown = {family.name for family in text_string_to_metric_families(metrics.render().decode())}
+    ours = {name for name in shown if not name.startswith("process_")}
+    assert {name for name in ours if not name.endswith("_created")} == set(names)
