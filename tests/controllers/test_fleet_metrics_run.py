@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -9,13 +12,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fairway.api.fleet_metrics import FLEET_METRICS
 from fairway.clock import VirtualClock
+from fairway.controllers.plane import ControlPlane, PlaneOptions
 from fairway.controllers.scheduling.planner import InlinePlanner, PlannerFault
 from fairway.controllers.scheduling.questions import Question, Samples, T
+from fairway.controllers.terms import Settings
+from fairway.kinds.registry import built_in
 from fairway.server.metrics import Metrics
 from fairway.store.embedded.store import EmbeddedStore
 from fairway.store.interface import Write
 from fairway.store.keys import QUEUES, WORKLOADS
-from tests.controllers.fleets import Fleet, running
+from tests.controllers.fleets import SECRET, Fleet, running
 from tests.controllers.test_history_run import SHARING
 from tests.controllers.test_running import FLEET, job
 
@@ -292,3 +298,42 @@ async def test_a_hub_that_starts_counts_nothing_that_was_there_before(
             used = Told(again).of("fairway_queue_used", queue="research")
         assert used == 8
     assert counted is None
+
+
+@asynccontextmanager
+async def replica(
+    store: EmbeddedStore, clock: VirtualClock, identity: str, metrics: Metrics
+) -> AsyncIterator[ControlPlane]:
+    terms = Settings(identity=identity, duration_seconds=15)
+    options = PlaneOptions(terms=terms, secret=SECRET, display=metrics.fleet)
+    plane = ControlPlane(store=store, clock=clock, kinds=built_in(), options=options)
+    task = asyncio.ensure_future(plane.run())
+    try:
+        yield plane
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await plane.close()
+
+
+async def test_of_two_replicas_only_the_leader_tells_so_that_sums_are_right(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    numbers = [Metrics(), Metrics()]
+
+    def told() -> list[float | None]:
+        return [Told(each).of("fairway_queue_nominal", queue="research") for each in numbers]
+
+    async with running(store, clock, tmp_path / "clusters") as fleet:
+        await fleet.apply(FLEET)
+    async with AsyncExitStack() as leader:
+        first = await leader.enter_async_context(replica(store, clock, "first", numbers[0]))
+        await clock.advance(40)
+        async with replica(store, clock, "second", numbers[1]) as second:
+            await clock.advance(40)
+            assert (first.terms.is_leader, second.terms.is_leader) == (True, False)
+            assert told() == [32, None]
+            await leader.aclose()
+            assert told() == [None, None]
+            await clock.advance(40)
+            assert told() == [None, 32]

@@ -38,6 +38,22 @@ pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "monitoring" / "alerts.yaml"
 _SELECTOR = re.compile(r"[a-z_]+\{[^}]*\}")
+# What has happened at the end, at least.
+LIVED = {
+    "fairway_leads": 1,
+    'fairway_clusters{phase="Lost"}': 1,
+    "fairway_agent_age_seconds": 4,
+    "fairway_workloads_waiting": 1,
+    "fairway_preemptions_total": 1,
+    'fairway_evictions_total{cause="ClusterLost"}': 1,
+    'fairway_moves_total{reason="ClusterLost"}': 1,
+    "fairway_lost_gpu_seconds_total": 8,
+    "fairway_start_wait_seconds_count": 4,
+    'fairway_forecast_error_seconds_count{direction="early"}': 2,
+    "fairway_plan_steps_sum": 5,
+    "fairway_planner_process_resident_memory_bytes": 1e6,
+    "fairway_disk_free_bytes": 1,
+}
 FLEET = """
 apiVersion: fairway.dev/v1alpha1
 kind: Fleet
@@ -210,6 +226,9 @@ async def test_every_query_has_series(request: pytest.FixtureRequest, tmp_path: 
             return missing
 
         await seen(still_missing, lambda found: not found, "series of every query")
+        for query, least in LIVED.items():
+            (sample,) = await source.vector(f"sum({query})")
+            assert sample.value >= least, query
         await source.close()
         async with ClientSession() as session, session.get(f"{url}/api/v1/rules") as answer:
             (group,) = (await answer.json())["data"]["groups"]
