@@ -80,11 +80,13 @@ bench: $(STAMP) ## Measure; results with their machine go to bench/results
 goldens: $(STAMP) ## Rewrite what Fairway says to the outside, as tests/goldens keep it
 	@$(BIN)/python -m tests.goldens.record
 
-generate: $(STAMP) ## Rewrite what is derived from the types: CRDs, Helm chart, API reference
+generate: $(STAMP) ## Rewrite what is derived from tables and types: CRDs, Helm chart, alerts, dashboard, references
 	@$(BIN)/python -m fairway.api.crds deploy/crds
 	@$(BIN)/python -m fairway.deploy.chart deploy/chart
+	@$(BIN)/python -m fairway.deploy.monitoring deploy/monitoring
 	@$(BIN)/python tools/api_reference.py
 	@$(BIN)/python tools/held_back.py
+	@$(BIN)/python tools/metrics_table.py
 
 ui: $(STAMP) web/node_modules/.package-lock.json ## Build the page from web/ into the package (needs npm, or takes it from PyPI)
 	@$(BIN)/python tools/page_types.py web/.openapi.json

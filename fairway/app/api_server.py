@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +89,8 @@ def make_api(
     def gather() -> None:
         backing.gather(metrics)
         metrics.set_audit_lines_lost(audit_log.lost_lines)
+        disk = shutil.disk_usage(data)
+        metrics.set_disk(free=disk.free, whole=disk.total)
 
     reviewer = Reviewer(
         authorizer=authorizer,

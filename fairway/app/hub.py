@@ -51,6 +51,7 @@ from fairway.server.access.fairness import Shares
 from fairway.server.access.secret_box import secret_of
 from fairway.server.access.sign_in import origins_of
 from fairway.server.api import Api
+from fairway.server.metrics import Metrics
 from fairway.server.wire.connections import ConnectionLimits
 from fairway.server.wire.http import HttpServer
 from fairway.store.interface import Store
@@ -207,6 +208,20 @@ async def _open_outbox(options: HubOptions, clock: Clock) -> AsyncIterator[Outbo
         undelivered.close()
 
 
+class _Kept:
+    """What a hub keeps in files, for the next one."""
+
+    def __init__(self, data: Path) -> None:
+        self.sink = BackgroundSink(FileSink(data / "decisions"))
+        self.spans = LineFile(data / "spans")
+        self.decided = LineFile(data / "decided", lines_most=_DECISIONS_MOST)
+        self.history = HistoryFile(data / "history")
+
+    def close(self) -> None:
+        for file in (self.sink, self.spans, self.decided, self.history):
+            file.close()
+
+
 @asynccontextmanager
 async def _run_controllers(
     backing: Backing,
@@ -222,10 +237,7 @@ async def _run_controllers(
         yield None, None
         return
     store, clock, kinds = backing.store, keeping.clock, LiveKinds(built_in())
-    sink = BackgroundSink(FileSink(options.data / "decisions"))
-    spans = LineFile(options.data / "spans")
-    decided = LineFile(options.data / "decided", lines_most=_DECISIONS_MOST)
-    history = HistoryFile(options.data / "history")
+    kept = _Kept(options.data)
     folder, keys, local = options.data / "clusters", keeping.keys, _local_clusters(api, options)
     sources = PrometheusSources(clock)
     meter = AgentMeter(sources, clock)
@@ -243,10 +255,10 @@ async def _run_controllers(
             terms=_terms(options),
             secret=secret_of(options.data),
             make_planner=ProcessPlanner,
-            sink=sink,
-            decisions=decided,
-            spans=spans,
-            history=history,
+            sink=kept.sink,
+            decisions=kept.decided,
+            spans=kept.spans,
+            history=kept.history,
             outbox=outbox,
             # Only one of several replicas runs agents: two would undo each other's work.
             beside=() if is_alone else (agents, webhooks),
@@ -254,13 +266,13 @@ async def _run_controllers(
             sources=sources,
             meter=meter,
             measurer=meter,
+            display=api.metrics.fleet,
         ),
     )
     if not is_alone:
         admission = Admission(plane.cache, backing.catalogue, own_name=backing.own_name)
         api.open_webhooks(admission.check)
-    plane.scheduler.observers.append(lambda planned, *_: api.metrics.plan_made(planned.faults))
-    plane.fleet_policies.observers.append(api.metrics.set_violations)
+    _count_plans(plane, api.metrics)
     parts = [plane.run(), *([kept_up(agents.run, clock)] if is_alone else [])]
     running = asyncio.ensure_future(run_all(parts))
     try:
@@ -277,10 +289,20 @@ async def _run_controllers(
         await asyncio.gather(running, return_exceptions=True)
         await plane.close()
         await sources.close()
-        sink.close()
-        spans.close()
-        decided.close()
-        history.close()
+        kept.close()
+
+
+def _count_plans(plane: ControlPlane, metrics: Metrics) -> None:
+    """Lets a hub's metrics follow what its control plane does."""
+    scheduler = plane.scheduler
+    scheduler.observers.append(lambda planned, *_: metrics.plan_made(planned.faults))
+    scheduler.time_observers.append(
+        lambda planned, seconds: metrics.planner_called(seconds, len(planned.steps))
+    )
+    scheduler.failure_observers.append(metrics.planner_failed)
+    plane.fleet_policies.observers.append(metrics.set_violations)
+    metrics.watch_planner(lambda: plane.planner.pid)
+    metrics.report_leading(lambda: plane.terms.is_leader)
 
 
 def _terms(options: HubOptions) -> TermSettings:

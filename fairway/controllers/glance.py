@@ -23,8 +23,8 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     namespace: str = ""
     uid: str = ""
-    labels: dict[str, str] = {}
     creation_timestamp: str = ""
+    labels: dict[str, str] = {}
 
 
 class RunSeconds(msgspec.Struct, frozen=True):
@@ -150,6 +150,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
     reason: str = ""
     queue: str = ""
     finished_at: str = ""
+    queued_at: str = ""
     claim: Claim | None = None
     releasing: tuple[Placement, ...] = ()
     reservation: Reserved | None = None
@@ -190,6 +191,13 @@ class Glance(msgspec.Struct, frozen=True):
     @property
     def ready_at(self) -> float | None:
         return _moment(self.status.claim.ready_at) if self.status.claim else None
+
+    @property
+    def pending_since(self) -> float | None:
+        """Since when it waits, or waited for its claim: an attempt before it is no wait."""
+        times = [self.status.queued_at or self.metadata.creation_timestamp]
+        times += [attempt.ended_at for attempt in self.status.history]
+        return max((parse_timestamp(text) for text in times if text), default=None)
 
     @property
     def run_seconds(self) -> float | None:

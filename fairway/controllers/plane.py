@@ -26,6 +26,7 @@ from fairway.controllers.clusters.controller import Clusters
 from fairway.controllers.clusters.heartbeats import LOOK_SECONDS
 from fairway.controllers.context import Context
 from fairway.controllers.flavors import Flavors
+from fairway.controllers.fleet_metrics.controller import Display, FleetMetrics
 from fairway.controllers.fleet_policies import FleetPolicies
 from fairway.controllers.glance import glance
 from fairway.controllers.history.book_lines import Keeper, NoKeeper
@@ -91,6 +92,7 @@ class PlaneOptions:
     measurer: Measurer = field(default_factory=NoMeasurer)  # what measures for scorers
     history: Keeper = field(default_factory=NoKeeper)  # where the last hours and days are kept
     outbox: Outbox | None = None  # of trace spans; None: no traces are made
+    display: Display | None = None  # what serves metrics of the fleet
     is_alone: bool = True  # false: Kubernetes' own controllers see the objects too
 
 
@@ -143,6 +145,7 @@ class ControlPlane:
         )
         if options.outbox is not None:
             Traces(context, options.outbox.put)
+        self._clusters = Clusters(context, look_seconds=options.look_seconds)
         self._clock = clock
         self._is_alone = options.terms.takes_over_at_once
         self._led = self._controllers(context, options, measuring)
@@ -156,7 +159,7 @@ class ControlPlane:
             Lifecycle(context),
             Works(context),
             # These look periodically, whether or not anything happened.
-            Clusters(context, look_seconds=look_seconds),
+            self._clusters,
             Queues(context, scheduler=scheduler, look_seconds=look_seconds),
             Flavors(context, scheduler=scheduler),
             Policies(context, scheduler=scheduler, look_seconds=look_seconds),
@@ -178,8 +181,22 @@ class ControlPlane:
             *([AdoptedAutoscalers(context)] if options.is_alone else []),
             context.notes,
             *([options.outbox] if options.outbox is not None else []),
+            *self._metrics(context, options),
             *options.beside,
         )
+
+    def _metrics(self, context: Context, options: PlaneOptions) -> Sequence[Controller]:
+        if options.display is None:
+            return ()
+        metrics = FleetMetrics(
+            context,
+            display=options.display,
+            scheduler=self.scheduler,
+            clusters=self._clusters,
+            history=self.history,
+            timeline=self.timeline,
+        )
+        return (metrics,)
 
     async def run(self) -> None:
         """Runs until cancelled; ends in order."""

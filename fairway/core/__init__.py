@@ -32,6 +32,7 @@ From the top down; each imports only what is below it (`.importlinter.stages`):
     plan                    the plan: steps, and the reasons of what waits
     model, fleet_policy, nodes  plain frozen values; the nodes of a cluster in columns
     allowances              what clusters allow in namespaces: the rest of quotas, admissions
+    measured                scores of clusters that are measured elsewhere
     likeness                a lookup key that is hashed once
 
 It imports `api` (for values and reasons) and nothing else of ours.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from fairway.api.governance import Violation
 from fairway.api.meta import NodeTerm, Rung, Taint, Toleration
@@ -438,20 +438,6 @@ class Spread:
     most: int | None = None
     skew: int | None = None
     is_preferred: bool = False
-
-
-class MeasuredScore(NamedTuple):
-    """A score of a cluster that is not computed by the core."""
-
-    value: int
-    valid_until: float | None = None  # None: it stays valid
-    measured_at: float | None = None
-    measured: str = ""  # before it was scaled, for display
-    samples: int = 0  # how many were combined
-
-
-# Scores of one cluster, by scorer and item.
-MeasuredScores = Mapping[tuple[str, str], MeasuredScore]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,9 @@ from fairway.core.clusters.balance_order import ClusterBalance, Holds
 from fairway.core.clusters.candidates import Candidates, Names, candidates, likeness
 from fairway.core.handover import Leaving
 from fairway.core.likeness import Likeness
+from fairway.core.measured import MeasuredScores
 from fairway.core.model import (
     Form,
-    MeasuredScores,
     Policy,
     Queue,
     Request,

@@ -25,11 +25,11 @@ from fairway.core.clusters.candidates import is_misplaced
 from fairway.core.clusters.fit_bounds import Stock
 from fairway.core.handover import Rebates
 from fairway.core.ledger import Ledger, is_same_ground
+from fairway.core.measured import MeasuredScores
 from fairway.core.missing_pods import missing_of
 from fairway.core.model import (
     EVERYWHERE,
     Flavor,
-    MeasuredScores,
     Policy,
     Queue,
     Request,

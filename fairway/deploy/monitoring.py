@@ -1,85 +1,26 @@
-"""A hub's monitoring with Prometheus and Grafana: scraping, alerts, a dashboard."""
+"""A hub's monitoring with Prometheus and Grafana: scraping, alerts, a dashboard.
+
+`python -m fairway.deploy.monitoring FOLDER` writes the alerts and the dashboard as files; a test
+keeps the committed ones equal.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from fairway.api.meta import JsonObject
-from fairway.api.names import AGENT_LEASE
-from fairway.controllers import terms
-from fairway.deploy.alerts import JOB, groups
+from fairway.deploy.alerts import groups, rules_file
 from fairway.deploy.hub_objects import SELECTOR, TOKENS
+from fairway.deploy.panels import SECTIONS, Panel
 from fairway.deploy.rights import HUB
 from fairway.deploy.settings import Settings
 
 _OPERATOR = "monitoring.coreos.com/v1"
 _WIDTH, _HEIGHT, _COLUMNS = 12, 8, 2
-
-_ANSWERED = f"rate(fairway_request_seconds_bucket{{{JOB}}}[5m])"
-
-# A panel: its title, the unit, and its queries with their legends.
-PANELS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
-    ("Replicas that answer", "short", ((f"sum(up{{{JOB}}})", "answer"),)),
-    (
-        "Seconds since the leader renewed its term",
-        "s",
-        ((f'time() - max(kube_lease_renew_time{{lease="{terms.NAME}"}})', "since"),),
-    ),
-    (
-        "Seconds since agents were heard",
-        "s",
-        ((f'time() - kube_lease_renew_time{{lease="{AGENT_LEASE}"}}', "{{namespace}}"),),
-    ),
-    (
-        "Requests each second",
-        "reqps",
-        ((f"sum by (verb) (rate(fairway_requests_total{{{JOB}}}[5m]))", "{{verb}}"),),
-    ),
-    (
-        "Requests that fail each second",
-        "reqps",
-        (
-            (
-                f'sum by (code) (rate(fairway_requests_total{{{JOB},code=~"[45].."}}[5m]))',
-                "{{code}}",
-            ),
-        ),
-    ),
-    (
-        "Time to answer",
-        "s",
-        tuple(
-            (
-                f"histogram_quantile({share}, sum by (le) ({_ANSWERED}))",
-                legend,
-            )
-            for share, legend in ((0.5, "median"), (0.99, "99 %"))
-        ),
-    ),
-    (
-        "Requests under way and open watches",
-        "short",
-        (
-            (f"sum(fairway_requests_in_flight{{{JOB}}})", "requests"),
-            (f"sum(fairway_watches{{{JOB}}})", "watches"),
-        ),
-    ),
-    (
-        "Events sent to watchers each second",
-        "short",
-        ((f"sum(rate(fairway_watch_events_total{{{JOB}}}[5m]))", "events"),),
-    ),
-    (
-        "Processor",
-        "short",
-        ((f"rate(process_cpu_seconds_total{{{JOB}}}[5m])", "{{pod}}"),),
-    ),
-    (
-        "Memory of the hub, without its planner",
-        "bytes",
-        ((f"process_resident_memory_bytes{{{JOB}}}", "{{pod}}"),),
-    ),
-)
+_SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 
 def service_monitor(settings: Settings) -> JsonObject:
@@ -129,42 +70,70 @@ def dashboard(settings: Settings) -> JsonObject:
 
 def render_dashboard() -> JsonObject:
     """The dashboard as Grafana reads it."""
-    source = {"type": "prometheus", "uid": "${source}"}
     return {
         "uid": "fairway-hub",
-        "title": "Fairway hub",
+        "title": "Fairway",
         "schemaVersion": 39,
         "editable": True,
         "refresh": "30s",
         "time": {"from": "now-3h", "to": "now"},
         "templating": {"list": [{"name": "source", "type": "datasource", "query": "prometheus"}]},
-        "panels": [
+        "panels": list(_placed()),
+    }
+
+
+def _placed() -> Iterator[JsonObject]:
+    """A header for each section, with its panels below it in two columns."""
+    top, number = 0, 0
+    for section, panels in SECTIONS:
+        place = {"x": 0, "y": top, "w": _WIDTH * _COLUMNS, "h": 1}
+        number += 1
+        yield {"id": number, "type": "row", "title": section, "gridPos": place, "panels": []}
+        top += 1
+        for at, panel in enumerate(panels):
+            x, y = at % _COLUMNS * _WIDTH, top + at // _COLUMNS * _HEIGHT
+            number += 1
+            place = {"x": x, "y": y, "w": _WIDTH, "h": _HEIGHT}
+            yield {"id": number, **_chart(panel), "gridPos": place}
+        top += -(-len(panels) // _COLUMNS) * _HEIGHT
+
+
+def _chart(panel: Panel) -> JsonObject:
+    return {
+        "type": "timeseries",
+        "title": panel.title,
+        "datasource": _SOURCE,
+        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
+        "targets": [
             {
-                "id": number + 1,
-                "type": "timeseries",
-                "title": title,
-                "datasource": source,
-                "gridPos": {
-                    "x": number % _COLUMNS * _WIDTH,
-                    "y": number // _COLUMNS * _HEIGHT,
-                    "w": _WIDTH,
-                    "h": _HEIGHT,
-                },
-                "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
-                "targets": [
-                    {
-                        "refId": chr(ord("A") + place),
-                        "datasource": source,
-                        "expr": expression,
-                        "legendFormat": legend,
-                    }
-                    for place, (expression, legend) in enumerate(drawn_lines)
-                ],
+                "refId": chr(ord("A") + place),
+                "datasource": _SOURCE,
+                "expr": line.query,
+                "legendFormat": line.legend,
             }
-            for number, (title, unit, drawn_lines) in enumerate(PANELS)
+            for place, line in enumerate(panel.lines)
         ],
+    }
+
+
+def files() -> dict[str, str]:
+    """Rules and dashboard for a Prometheus and a Grafana without an operator, by file name."""
+    return {
+        "alerts.yaml": rules_file(),
+        "dashboard.json": json.dumps(render_dashboard(), indent=1) + "\n",
     }
 
 
 def _metadata(settings: Settings) -> JsonObject:
     return {"name": HUB, "namespace": settings.namespace, "labels": dict(SELECTOR)}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files().items():
+        (folder / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,7 @@
     questions/      questions, and streams to pods and agents
     upkeep          backups, and another key for what is on disk
     metrics, logs   what a hub counts and logs about itself
+    fleet_metrics   what the leader's controllers count of the fleet, as Prometheus reads it
 
 It imports the store's interface and the catalogue of kinds; it stores no object itself.
 """

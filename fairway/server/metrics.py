@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.process_collector import ProcessCollector
 
-OTHER = "other"
+from fairway.api.fleet_metrics import FLEET_METRICS, OTHER
+from fairway.server.fleet_metrics import FleetMetrics
+
 _RESOURCES_MAX = 256
 _UNKNOWN_CODES = frozenset({400, 401, 403, 404, 405})
 _VERBS = frozenset(
@@ -37,6 +40,8 @@ _VERBS = frozenset(
 _REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
 _FSYNC_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1)
 _BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_PLAN_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_PLAN_STEPS = (0, 1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000)
 
 
 class Metrics:
@@ -45,6 +50,8 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
+        self.fleet = FleetMetrics()
+        self._registry.register(self.fleet)
         self._resources: set[str] = set()
         self._make_request_metrics()
         self._make_store_metrics()
@@ -115,6 +122,29 @@ class Metrics:
         self._batch_size.observe(size)
         self._fsync_seconds.observe(fsync_seconds)
 
+    def watch_planner(self, find_pid: Callable[[], int | None]) -> None:
+        """Sets which process plans, if that is another one; it may change."""
+        ProcessCollector(
+            "fairway_planner", pid=lambda: find_pid() or "none", registry=self._registry
+        )
+
+    def planner_called(self, seconds: float, steps: int) -> None:
+        """Counts a part of a plan, which may have no steps."""
+        self._plan_seconds.observe(seconds)
+        self._plan_steps.observe(steps)
+
+    def planner_failed(self) -> None:
+        self._planner_failures.inc()
+
+    def report_leading(self, is_leader: Callable[[], bool]) -> None:
+        """Sets what says whether this replica leads."""
+        self._leads.set_function(is_leader)
+
+    def set_disk(self, *, free: int, whole: int) -> None:
+        """Sets the bytes of the disk that has the hub's data."""
+        self._disk_free.set(free)
+        self._disk.set(whole)
+
     def plan_made(self, faults: Collection[str] | None) -> None:
         """Counts a plan and the rules it breaks; None: it was not checked."""
         if faults is not None:
@@ -129,6 +159,18 @@ class Metrics:
 
     def set_audit_lines_lost(self, count: int) -> None:
         self._audit_lost.set(count)
+
+    def definitions(self) -> list[tuple[str, str, Collection[str], str]]:
+        """Every metric that is not of a process: its name, type, labels, and what it says."""
+        metrics = [each for each in vars(self).values() if isinstance(each, MetricWrapperBase)]
+        own = [
+            (family.name, family.type, metric._labelnames, family.documentation)
+            for metric in metrics
+            for family in metric.describe()
+        ]
+        return sorted(
+            [*own, *((each.name, each.type, each.labels, each.help) for each in FLEET_METRICS)]
+        )
 
     def render(self) -> bytes:
         """All metrics in Prometheus' text format."""
@@ -179,6 +221,27 @@ class Metrics:
         self._request_timers: dict[tuple[str, str], Histogram] = {}
 
     def _make_plan_metrics(self) -> None:
+        registry = self._registry
+        self._plan_seconds = Histogram(
+            "fairway_plan_seconds",
+            "Time of one call to the planner for a part of a plan.",
+            buckets=_PLAN_SECONDS,
+            registry=registry,
+        )
+        self._plan_steps = Histogram(
+            "fairway_plan_steps",
+            "Decisions in one part of a plan.",
+            buckets=_PLAN_STEPS,
+            registry=registry,
+        )
+        self._planner_failures = Counter(
+            "fairway_planner_failures",
+            "Times that the planner ended or failed; another one began.",
+            registry=registry,
+        )
+        self._leads = Gauge(
+            "fairway_leads", "Whether this replica leads (1) or not (0).", registry=registry
+        )
         self._plans_checked = Counter(
             "fairway_plans_checked", "Plans held against the rules.", registry=self._registry
         )
@@ -194,6 +257,12 @@ class Metrics:
 
     def _make_store_metrics(self) -> None:
         registry = self._registry
+        self._disk_free = Gauge(
+            "fairway_disk_free_bytes", "Free on the disk with the hub's data.", registry=registry
+        )
+        self._disk = Gauge(
+            "fairway_disk_bytes", "Size of the disk with the hub's data.", registry=registry
+        )
         self._objects = Gauge(
             "fairway_store_objects", "Objects stored.", ["resource"], registry=registry
         )

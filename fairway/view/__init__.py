@@ -7,6 +7,7 @@
     pod_counts    the pods that are charged: no fewer and no smaller than run
     devices       devices as resources: by class, and by what they count as
     admission     what clusters with rules for a namespace make of the pods of a workload
+    scores        scores of clusters, as they were measured
     charges       how requests count in quota, by the rules of the fleet
     reports       chunks and differences of reports: nodes in columns, our pods on them
     seen_pods     pods that reports have seen, matched to the claims they belong to

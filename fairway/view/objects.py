@@ -371,3 +371,10 @@ def _source_of(workload: Workload) -> tuple[str, ...]:
 
 def _key(kind: str, namespace: str, name: str) -> str:
     return f"{namespace}/{name}" if kind in _NAMESPACED else name
+
+
+def is_newer(version: str, than: str) -> bool:
+    """Compares object versions as numbers; if they are not numbers, another version is newer."""
+    if version.isdigit() and than.isdigit():
+        return int(version) > int(than)
+    return version != than or not version

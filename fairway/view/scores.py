@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fairway.api.scores import ClusterScore
-from fairway.core.model import MeasuredScore, MeasuredScores
+from fairway.core.measured import MeasuredScore, MeasuredScores
+
+
+def with_scores(
+    known: Mapping[str, MeasuredScores], cluster: str, score: ClusterScore | None
+) -> dict[str, MeasuredScores]:
+    """The scores of all clusters, with those that one has now; None: it has none."""
+    others = {name: values for name, values in known.items() if name != cluster}
+    return others if score is None else {**others, cluster: scores_of(score)}
 
 
 def scores_of(score: ClusterScore) -> MeasuredScores:

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fairway.api.fleet import FleetSpec
-from fairway.api.scores import ClusterScore
 from fairway.api.workload import Workload
 from fairway.core import model
+from fairway.core.measured import MeasuredScores
 from fairway.core.plan import Plan
 from fairway.core.snapshot import Change, Facts, Snapshot, is_same_quota
 from fairway.core.transitions import apply_plan
@@ -26,9 +26,9 @@ from fairway.view import clusters, policies, queues, workloads
 from fairway.view.admission import RuleBook
 from fairway.view.devices import classes_of
 from fairway.view.fleet_policies import Governing, governing_of
-from fairway.view.objects import Given, Objects, Touched, settings_of
+from fairway.view.objects import Given, Objects, Touched, is_newer, settings_of
 from fairway.view.reports import SeenWorks
-from fairway.view.scores import scores_of
+from fairway.view.scores import with_scores
 from fairway.view.seen_pods import (
     as_running,
     bind,
@@ -102,7 +102,7 @@ class View:
         self._queues: dict[str, model.Queue] = {}
         self._policies: dict[str, model.Policy] = {}
         self._flavors: dict[str, model.Flavor] = {}
-        self._scores: dict[str, model.MeasuredScores] = {}  # by cluster
+        self._scores: dict[str, MeasuredScores] = {}  # by cluster
         self._fleet_policies: tuple[Governing, ...] = ()
         self._rules = RuleBook()
         self._settings = settings_of(None)
@@ -170,7 +170,7 @@ class View:
                     self._stale_workloads.update(self._wait_by_uid)
                 assumption = self._assumed.get(touched.key)
                 if assumption is not None and (
-                    after is None or _is_newer(after.metadata.resource_version, assumption.version)
+                    after is None or is_newer(after.metadata.resource_version, assumption.version)
                 ):
                     del self._assumed[touched.key]
             case "Cluster":
@@ -206,18 +206,12 @@ class View:
             case "FleetPolicy" if before is None or after is None or before.spec != after.spec:
                 self._are_fleet_policies_stale = True
             case "ClusterScore":
-                self._touch_scores(touched.key, after)
+                self._scores = with_scores(self._scores, touched.key, after)
+                self._changed.has_scores, self._facts = True, None
             case "KindRule" if before is None or after is None or before.spec != after.spec:
                 self._stale_workloads.update(self._objects.workloads)
             case _:
                 return
-
-    def _touch_scores(self, cluster: str, score: ClusterScore | None) -> None:
-        """Takes in the scores of a cluster; those given out before stay as they were."""
-        scores = {name: values for name, values in self._scores.items() if name != cluster}
-        if score is not None:
-            scores[cluster] = scores_of(score)
-        self._scores, self._changed.has_scores, self._facts = scores, True, None
 
     def _touch_queue(self, touched: Touched) -> None:
         before, after = touched.before, touched.after
@@ -502,10 +496,3 @@ class View:
 
 def _uid(workload: Workload | None) -> str:
     return workload.metadata.uid if workload is not None else ""
-
-
-def _is_newer(version: str, than: str) -> bool:
-    """Compares object versions as numbers; if they are not numbers, another version is newer."""
-    if version.isdigit() and than.isdigit():
-        return int(version) > int(than)
-    return version != than or not version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fairway.core.model import MeasuredScores
+from fairway.core.measured import MeasuredScores
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from fairway.core.clusters.ranking import (
     rank,
     scored,
 )
-from fairway.core.model import MeasuredScore, Score
+from fairway.core.measured import MeasuredScore
+from fairway.core.model import Score
 from fairway.core.nodes import Cluster, Nodes, Room
 from tests.core.score_facts import Given
 

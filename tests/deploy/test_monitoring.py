@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -11,8 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from fairway.api.fleet_metrics import FLEET_METRICS
+from fairway.deploy import monitoring
 from fairway.deploy.alerts import ALERTS, groups
-from fairway.deploy.monitoring import PANELS, dashboard, render_dashboard
+from fairway.deploy.monitoring import dashboard, render_dashboard
+from fairway.deploy.panels import PANELS, SECTIONS
 from fairway.deploy.settings import Settings
 from fairway.server.metrics import Metrics
 from tests.kubernetes import binaries
@@ -22,22 +26,63 @@ ROOT = Path(__file__).parents[2]
 # Told by Prometheus itself, kube-state-metrics and the kubelet.
 OF_OTHERS = {
     "up",
-    "kube_lease_renew_time",
     "kube_pod_container_resource_limits",
     "container_memory_working_set_bytes",
 }
 _METRIC = re.compile(r"\b(?:fairway|process|kube|container)_[a-z_]+\b|\bup\b")
 HUB = '{job="fairway-hub", pod="a"}'
+HELD = '{job="fairway-hub", queue="a", flavor="h100", resource="nvidia.com/gpu"}'
+OF_ANOTHER_FLAVOR = HELD.replace("h100", "a100")
 LIMITED = '{namespace="fairway-system", pod="fairway-hub-a", container="hub"'
 
 # What each alert needs to see for it to fire, by the minute, and when it does.
 SEEN: dict[str, tuple[dict[str, str], str]] = {
     "FairwayHubDown": ({f"up{HUB}": "0x30"}, "10m"),
     "FairwayReplicaDown": ({f"up{HUB}": "0x30", 'up{job="fairway-hub", pod="b"}': "1x30"}, "15m"),
-    "FairwayNobodyLeads": ({'kube_lease_renew_time{lease="fairway-term"}': "0x30"}, "5m"),
-    "FairwayClusterSilent": (
-        {'kube_lease_renew_time{lease="fairway-agent", namespace="fairway-cluster-a"}': "0x30"},
+    "FairwayNobodyLeads": (
+        {f"fairway_leads{HUB}": "0x30", 'fairway_leads{job="fairway-hub", pod="b"}': "0x30"},
         "5m",
+    ),
+    "FairwayClusterSilent": (
+        {'fairway_agent_age_seconds{job="fairway-hub", cluster="a"}': "0+60x30"},
+        "10m",
+    ),
+    "FairwayPlannerSlow": (
+        {
+            'fairway_plan_seconds_bucket{job="fairway-hub", le="10"}': "0x60",
+            'fairway_plan_seconds_bucket{job="fairway-hub", le="30"}': "0+10x60",
+            'fairway_plan_seconds_bucket{job="fairway-hub", le="+Inf"}': "0+10x60",
+        },
+        "40m",
+    ),
+    "FairwayPlannerFails": (
+        {'fairway_planner_failures_total{job="fairway-hub"}': "0 0 1 2 3 4+0x30"},
+        "20m",
+    ),
+    "FairwayPlanFaults": ({f"fairway_plan_faults_total{HUB}": "0 0 1+0x30"}, "20m"),
+    "FairwayQueueWaits": (
+        {
+            'fairway_oldest_wait_seconds{job="fairway-hub", queue="a"}': "14400+60x60",
+            f"fairway_queue_used{HELD}": "4x60",
+            f"fairway_queue_nominal{HELD}": "8x60",
+        },
+        "50m",
+    ),
+    "FairwayBreakerOpen": (
+        {'fairway_breaker_open{job="fairway-hub", breaker="Moves"}': "1x30"},
+        "10m",
+    ),
+    "FairwayStoreSlow": (
+        {
+            'fairway_store_fsync_seconds_bucket{job="fairway-hub", le="0.5"}': "0x30",
+            'fairway_store_fsync_seconds_bucket{job="fairway-hub", le="1"}': "0+60x30",
+            'fairway_store_fsync_seconds_bucket{job="fairway-hub", le="+Inf"}': "0+60x30",
+        },
+        "20m",
+    ),
+    "FairwayDiskFull": (
+        {f"fairway_disk_free_bytes{HUB}": "4x30", f"fairway_disk_bytes{HUB}": "100x30"},
+        "10m",
     ),
     "FairwayRequestsFail": (
         {
@@ -71,8 +116,24 @@ SEEN: dict[str, tuple[dict[str, str], str]] = {
 # A hub with which all is well.
 WELL = {
     f"up{HUB}": "1x120",
-    'kube_lease_renew_time{lease="fairway-term"}': "0+60x120",
-    'kube_lease_renew_time{lease="fairway-agent", namespace="fairway-cluster-a"}': "0+60x120",
+    f"fairway_leads{HUB}": "1x120",
+    'fairway_leads{job="fairway-hub", pod="b"}': "0x120",
+    'fairway_agent_age_seconds{job="fairway-hub", cluster="a"}': "0 5 0 5 0 5+0x110",
+    'fairway_plan_seconds_bucket{job="fairway-hub", le="1"}': "0+60x120",
+    'fairway_plan_seconds_bucket{job="fairway-hub", le="+Inf"}': "0+60x120",
+    'fairway_planner_failures_total{job="fairway-hub"}': "1x120",
+    'fairway_plan_faults_total{job="fairway-hub"}': "0x120",
+    # A queue that uses all that it owns may wait for long.
+    'fairway_oldest_wait_seconds{job="fairway-hub", queue="a"}': "14400+60x120",
+    f"fairway_queue_used{HELD}": "8x120",
+    f"fairway_queue_nominal{HELD}": "8x120",
+    f"fairway_queue_used{OF_ANOTHER_FLAVOR}": "0x120",
+    f"fairway_queue_nominal{OF_ANOTHER_FLAVOR}": "8x120",
+    'fairway_breaker_open{job="fairway-hub", breaker="Moves"}': "0x120",
+    'fairway_store_fsync_seconds_bucket{job="fairway-hub", le="0.001"}': "0+60x120",
+    'fairway_store_fsync_seconds_bucket{job="fairway-hub", le="+Inf"}': "0+60x120",
+    f"fairway_disk_free_bytes{HUB}": "50x120",
+    f"fairway_disk_bytes{HUB}": "100x120",
     'fairway_requests_total{job="fairway-hub", code="200"}': "0+60x120",
     'fairway_requests_total{job="fairway-hub", code="500"}': "0x120",
     'fairway_request_seconds_bucket{job="fairway-hub", verb="get", le="1"}': "0+60x120",
@@ -87,22 +148,41 @@ WELL = {
 
 def told() -> set[str]:
     """The names of all figures that a hub tells, with those that histograms add."""
-    text = Metrics().render().decode()
+    metrics = Metrics()
+    metrics.watch_planner(os.getpid)
+    text = metrics.render().decode()
     found = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
-    return found | {f"{item}_bucket" for item in found}
+    return found | {f"{item}_{part}" for item in found for part in ("bucket", "sum", "count")}
+
+
+def figures(expression: str) -> set[str]:
+    return set(_METRIC.findall(re.sub(r'"[^"]*"', "", expression)))
 
 
 @pytest.mark.parametrize(
     "expression",
     [
         *(pytest.param(alert.expression, id=alert.name) for alert in ALERTS),
-        *(pytest.param(line, id=title) for title, _, lines in PANELS for line, _ in lines),
+        *(pytest.param(line.query, id=panel.title) for panel in PANELS for line in panel.lines),
     ],
 )
 def test_every_figure_that_is_asked_for_is_told(expression: str) -> None:
-    asked = set(_METRIC.findall(re.sub(r'"[^"]*"', "", expression)))
+    asked = figures(expression)
     assert asked
     assert asked <= told() | OF_OTHERS
+
+
+def test_every_figure_of_the_fleet_is_drawn() -> None:
+    drawn = {name for panel in PANELS for line in panel.lines for name in figures(line.query)}
+    of_type = {"gauge": "", "counter": "_total", "histogram": "_bucket"}
+    assert {metric.name + of_type[metric.type] for metric in FLEET_METRICS} <= drawn
+
+
+def test_the_committed_files_are_what_the_source_says() -> None:
+    folder = ROOT / "deploy" / "monitoring"
+    for name, text in monitoring.files().items():
+        assert (folder / name).read_text() == text, "run: make generate"
+    assert {path.name for path in folder.iterdir()} == monitoring.files().keys()
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda other: other.name)
@@ -119,10 +199,19 @@ def test_every_runbook_has_an_alert() -> None:
 
 def test_the_dashboard_is_json_and_its_panels_do_not_overlap() -> None:
     assert json.loads(dashboard(Settings())["data"]["fairway.json"]) == render_dashboard()
-    places = [
-        (panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in render_dashboard()["panels"]
+    panels = render_dashboard()["panels"]
+    assert [panel["title"] for panel in panels if panel["type"] == "row"] == [
+        section for section, _ in SECTIONS
     ]
-    assert len(set(places)) == len(PANELS)
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    cells: set[tuple[int, int]] = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        xs = range(place["x"], place["x"] + place["w"])
+        taken = {(x, y) for x in xs for y in range(place["y"], place["y"] + place["h"])}
+        assert not taken & cells, panel["title"]
+        assert max(xs) < 24
+        cells |= taken
 
 
 @pytest.mark.real

@@ -71,12 +71,10 @@ def _fields(path: str, schema: Plain) -> Iterator[str]:
 
 def metrics() -> str:
     """Each metric with its type and its labels."""
-    found = sorted(
-        f"{metric.name} {metric.type} {' '.join(sorted(collector._labelnames))}".rstrip()
-        for collector in Metrics()._registry._collector_to_names
-        if hasattr(collector, "_labelnames")
-        for metric in collector.describe()
-    )
+    found = [
+        f"{name} {kind} {' '.join(sorted(labels))}".rstrip()
+        for name, kind, labels, _ in Metrics().definitions()
+    ]
     return "\n".join(found) + "\n"
 
 

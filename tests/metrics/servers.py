@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 from aiohttp import ClientSession, ClientTimeout, web
@@ -92,18 +93,24 @@ async def model_server() -> AsyncIterator[ModelServer]:
 
 
 @asynccontextmanager
-async def prometheus_server(program: Path, folder: Path, targets: list[str]) -> AsyncIterator[str]:
-    """A Prometheus that scrapes these every second; its address, once it answers."""
+async def prometheus_server(
+    program: Path,
+    folder: Path,
+    targets: list[str],
+    *,
+    others: Sequence[dict[str, Any]] = (),
+    rules: Sequence[Path] = (),
+) -> AsyncIterator[str]:
+    """A Prometheus that scrapes these every second; its address, once it answers.
+
+    `others` are further scrape configurations.
+    """
     (port,) = own_ports(1)
+    load = {"job_name": "load", "honor_labels": True, "static_configs": [{"targets": targets}]}
     config = {
-        "global": {"scrape_interval": "1s"},
-        "scrape_configs": [
-            {
-                "job_name": "load",
-                "honor_labels": True,
-                "static_configs": [{"targets": targets}],
-            }
-        ],
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(path) for path in rules],
+        "scrape_configs": [load, *others],
     }
     (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
     command = [

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairway.clock import timestamp
 from fairway.core.clusters.choice import choose
-from fairway.core.model import MeasuredScore
+from fairway.core.measured import MeasuredScore
 from fairway.view.objects import Objects
 from tests.builders import NOW
 from tests.core.score_facts import Given

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import runpy
+from pathlib import Path
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fairway.api.fleet_metrics import SERIES_MOST
 from fairway.server.metrics import Metrics
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -60,6 +67,34 @@ def test_plans_that_were_checked_are_counted_with_the_rules_they_broke(metrics: 
     assert value(metrics, "fairway_plan_faults_total") == 2
 
 
+def test_calls_to_the_planner_are_timed_with_what_they_decided(metrics: Metrics) -> None:
+    metrics.planner_called(0.03, 0)
+    metrics.planner_called(0.2, 40)
+    metrics.planner_failed()
+    assert value(metrics, "fairway_plan_seconds_bucket", le="0.05") == 1
+    assert value(metrics, "fairway_plan_seconds_sum") == 0.23
+    assert value(metrics, "fairway_plan_steps_bucket", le="0.0") == 1
+    assert value(metrics, "fairway_plan_steps_sum") == 40
+    assert value(metrics, "fairway_planner_failures_total") == 1
+
+
+def test_the_process_of_the_planner_is_told_once_there_is_one(metrics: Metrics) -> None:
+    pids = [None, os.getpid()]
+    metrics.watch_planner(lambda: pids.pop(0))
+    name = "fairway_planner_process_resident_memory_bytes"
+    assert value(metrics, name) is None
+    assert (value(metrics, name) or 0) > 1_000_000
+
+
+def test_a_replica_tells_whether_it_leads_and_what_is_left_of_its_disk(metrics: Metrics) -> None:
+    assert value(metrics, "fairway_leads") == 0
+    metrics.report_leading(lambda: True)
+    metrics.set_disk(free=10, whole=100)
+    assert value(metrics, "fairway_leads") == 1
+    assert value(metrics, "fairway_disk_free_bytes") == 10
+    assert value(metrics, "fairway_disk_bytes") == 100
+
+
 def test_workloads_that_break_fleet_policies_are_counted_by_rule(metrics: Metrics) -> None:
     metrics.set_violations({("p", "kinds", "Warn"): 2, ("p", "clusters", "Warn"): 1})
     metrics.set_violations({("p", "kinds", "Enforce"): 3})
@@ -104,3 +139,18 @@ def test_two_hubs_in_one_process_do_not_mix(metrics: Metrics) -> None:
     metrics.set_version(1)
     other = Metrics()
     assert value(other, "fairway_store_version") == 0
+
+
+def test_the_guide_lists_every_metric() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "metrics_table.py"))
+    text = (ROOT / "docs" / "guides" / "metrics.md").read_text()
+    assert text == tool["page"](text), "run: make generate"
+    assert f"at\nmost {SERIES_MOST:,} sets of labels" in text
+
+
+def test_every_metric_is_defined_once(metrics: Metrics) -> None:
+    names = [name for name, *_ in metrics.definitions()]
+    assert len(names) == len(set(names))
+    shown = {family.name for family in text_string_to_metric_families(metrics.render().decode())}
+    ours = {name for name in shown if not name.startswith("process_")}
+    assert {name for name in ours if not name.endswith("_created")} == set(names)

@@ -48,18 +48,18 @@ class Clusters:
         self._shared = context.shared
         self._terms = context.terms
         self._roster = context.roster
-        self._beats = Heartbeats(context.cache.mirror(LEASES), context.clock)
+        self.beats = Heartbeats(context.cache.mirror(LEASES), context.clock)
         self._counted_at: dict[str, float] = {}
 
     async def run(self) -> None:
         """Checks all clusters every few seconds, until cancelled."""
-        self._beats.forget()
+        self.beats.forget()
         status = self._cache.fleet().status
         self._shared.breakers = restore(status.breakers, self._clock.now())
         due = 0.0
         while True:
             names = [name for _, name in self._cache.names(CLUSTERS)]
-            self._beats.look(names)
+            self.beats.look(names)
             if self._clock.monotonic() >= due:
                 due = self._clock.monotonic() + self._look_seconds
                 await self._look_at_all(names)
@@ -100,7 +100,7 @@ class Clusters:
     def _observe(self, cluster: Cluster) -> Observation:
         name = cluster.metadata.name
         return Observation(
-            heard=self._beats.of(name),
+            heard=self.beats.of(name),
             workloads=sum(
                 (state := self._states.get(name, work)) is None or state.phase in _RUNS
                 for work in self._roster.in_cluster(work_namespace(name))
@@ -110,7 +110,7 @@ class Clusters:
     def _last_written(self, cluster: Cluster) -> Observation:
         """An observation with the counts last written."""
         return Observation(
-            heard=self._beats.of(cluster.metadata.name), workloads=cluster.status.workloads
+            heard=self.beats.of(cluster.metadata.name), workloads=cluster.status.workloads
         )
 
     async def _write_fleet(self) -> None:

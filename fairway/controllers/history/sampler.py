@@ -7,6 +7,7 @@ any replica can answer. A moment at which the planner does not answer is a gap.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from fairway.api.errors import ApiError
@@ -18,6 +19,7 @@ from fairway.controllers.history.samples import Sights
 from fairway.controllers.history.services import Services
 from fairway.controllers.scheduling.questions import Samples
 from fairway.controllers.scheduling.scheduler import Scheduler
+from fairway.core.explain.samples import Gauges
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +37,7 @@ class History:
         self._services = Services(context.cache)
         self._sights = Sights()
         self.book = Book()
+        self.observers: list[Callable[[Gauges], None]] = []  # get what each sample is made from
         self._is_loaded = False
 
     async def run(self) -> None:
@@ -53,6 +56,8 @@ class History:
 
     async def look(self) -> None:
         gauges = await self._scheduler.ask(Samples())
+        for observe in self.observers:
+            observe(gauges)
         now = self._clock.now()
         is_renumbered = self.book.see(now, self._sights.of(gauges, self._services.see()))
         self._journal.write(self.book, now, is_renumbered=is_renumbered)

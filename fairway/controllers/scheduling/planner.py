@@ -33,6 +33,11 @@ class PlannerFault(Exception):
 class Planner(Protocol):
     """The calls that the scheduler makes; see `Planning`."""
 
+    @property
+    def pid(self) -> int | None:
+        """The process that plans; None: this one, or none yet."""
+        ...
+
     async def feed(self, events: Sequence[Fed]) -> None: ...
 
     async def forget(self, keys: Sequence[str]) -> None: ...
@@ -46,6 +51,8 @@ class Planner(Protocol):
 
 class InlinePlanner:
     """The state machine, called inline."""
+
+    pid = None
 
     def __init__(self, planning: Planning | None = None) -> None:
         self._planning = planning or Planning()
@@ -76,6 +83,10 @@ class ProcessPlanner:
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
         self._calling = asyncio.Lock()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
 
     async def feed(self, events: Sequence[Fed]) -> None:
         await self._call("feed", events)

@@ -17,11 +17,12 @@ from fairway.core import cycle
 from fairway.core.costs.accounts import ClusterFlavor, supplies
 from fairway.core.cycle import START
 from fairway.core.explain.explain import explain
+from fairway.core.explain.extent import Extent, extent
 from fairway.core.explain.flavor_status import FlavorNodes, flavor_nodes
 from fairway.core.explain.policy_counts import PolicyCount, policy_counts
 from fairway.core.explain.queue_status import QueueState, standings
 from fairway.core.explain.samples import Gauges, gauges
-from fairway.core.model import MeasuredScores
+from fairway.core.measured import MeasuredScores
 from fairway.core.modes.policy_clusters import PolicyChoice, choose_clusters
 from fairway.core.plan import Admit
 from fairway.core.provisioning.idle_nodes import Idle, idle_nodes
@@ -102,6 +103,14 @@ class Samples(Question[Gauges]):
 
     def answer(self, view: View, now: float) -> Gauges:
         return gauges(view.snapshot(now))
+
+
+@dataclass(frozen=True, slots=True)
+class Extents(Question[Extent]):
+    """How large the fleet is, for metrics."""
+
+    def answer(self, view: View, now: float) -> Extent:
+        return extent(view.snapshot(now))
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,11 @@ class RecordingPlanner:
         sink.begin()
 
     @property
+    def pid(self) -> int | None:
+        """The process that plans now, if that is another one."""
+        return self._planner.pid
+
+    @property
     def wants_restart(self) -> bool:
         """Whether a new segment should begin, for which all objects are fed again."""
         return self._sink.is_full

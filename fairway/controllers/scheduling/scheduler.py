@@ -100,6 +100,7 @@ class _Word:
 
 
 Observer = Callable[[Planned, Outcome, int], None]
+TimeObserver = Callable[[Planned, float], None]
 
 
 class Scheduler:
@@ -140,6 +141,8 @@ class Scheduler:
         self._urgent: dict[str, _Word] = {}
         self._code_alarm = Alarm(context.clock)
         self.observers: list[Observer] = []
+        self.time_observers: list[TimeObserver] = []  # get each part of a plan, with its seconds
+        self.failure_observers: list[Callable[[], None]] = []  # called when a planner failed
         for kind in FED:
             mirror = context.cache.mirror(kind)
             mirror.followers.append(self._follower(mirror))
@@ -220,8 +223,12 @@ class Scheduler:
                         await self._restart()
                 except PlannerLost as fault:
                     _log.error("the planner is lost, another one begins: %s", fault)
+                    self._count_failure()
                     await self._restart()
                     continue
+                except PlannerFault:
+                    self._count_failure()
+                    raise
                 await self._alarm.wait(wake_at)
 
     async def _feed_as_read(self) -> None:
@@ -234,6 +241,7 @@ class Scheduler:
                 await self._alarm.wait()
         except PlannerLost as fault:
             _log.error("the planner is lost, another one begins: %s", fault)
+            self._count_failure()
             self._is_lost = True
             await complete
         finally:
@@ -242,6 +250,10 @@ class Scheduler:
     async def _restart(self) -> None:
         """Starts a new planner and feeds it all objects."""
         await self._planner.restart(self._everything, _FED_MOST)
+
+    def _count_failure(self) -> None:
+        for observe in self.failure_observers:
+            observe()
 
     def _everything(self) -> list[Fed]:
         self._is_lost = False
@@ -268,7 +280,10 @@ class Scheduler:
         """Plans and commits until nothing is left to decide; returns when to plan again."""
         while True:
             await self._make_sure()
+            began = self._clock.monotonic()
             planned = await self._planner.plan(self._clock.now(), self._settings.budget)
+            for observe_time in self.time_observers:
+                observe_time(planned, self._clock.monotonic() - began)
             outcome = Outcome()
             if planned.steps or planned.reservations or planned.refused:
                 try:
@@ -396,6 +411,7 @@ class Scheduler:
             yield
         except (PlannerLost, PlannerFault) as fault:
             _log.error("the planner failed to answer: %s", fault)
+            self._count_failure()
             self._is_lost = True
             self._alarm.mark()
             raise _later("the planner restarts") from fault

@@ -15,7 +15,7 @@ from fairway.controllers.scheduling.questions import PolicyChoices
 from fairway.controllers.scheduling.scheduler import Scheduler
 from fairway.controllers.scores.running import Runner
 from fairway.controllers.scores.written import Run
-from fairway.core.model import MeasuredScore, MeasuredScores
+from fairway.core.measured import MeasuredScore, MeasuredScores
 from fairway.core.modes.policy_clusters import PolicyChoice
 
 

@@ -33,7 +33,7 @@ _OVERDUE_SECONDS_MIN = 60.0
 
 Ending = Literal["", "Succeeded", "Failed", "Preempted", "Moved", "Cancelled", "Stopped", "Resized"]
 
-_ENDINGS: dict[str, Ending] = {
+ENDINGS: Final[dict[str, Ending]] = {
     "Succeeded": "Succeeded",
     "TasksDone": "Succeeded",
     Code.CANCELLED.value: "Cancelled",
@@ -197,10 +197,10 @@ def ending_of(span: Span, seen: Glance | None) -> Ending:
             break  # of an earlier span
         if past.preempted_by is not None or past.reason.startswith("Preempted"):
             return "Preempted"
-        return _ENDINGS.get(past.reason, "Failed")
+        return ENDINGS.get(past.reason, "Failed")
     if seen.status.claim is not None:
         return "Moved"
-    return _ENDINGS.get(seen.status.phase, "Stopped")
+    return ENDINGS.get(seen.status.phase, "Stopped")
 
 
 def _queue(seen: Glance) -> str:

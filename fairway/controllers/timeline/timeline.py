@@ -55,6 +55,10 @@ class Timeline:
     def now(self) -> float:
         return self._clock.now()
 
+    async def ahead(self) -> list[Ahead]:
+        """The starts that are expected, as the timeline shows them."""
+        return (await self._asked()).ahead
+
     async def answer(self, wanted: Wanted, may_name: MayName) -> dict[str, Any]:
         known = await self._asked()
         now = self._clock.now()

@@ -27,7 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.api.explanations import ScoredCluster, ScorePoints
-from fairway.core.model import MeasuredScore, MeasuredScores, Score
+from fairway.core.measured import MeasuredScore, MeasuredScores
+from fairway.core.model import Score
 from fairway.core.nodes import Cluster, Mask, Room
 
 _BEST, _WORST = 100, -100

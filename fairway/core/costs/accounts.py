@@ -194,8 +194,8 @@ _SHORTER: tuple[Callable[[Key], Key], ...] = (
 )
 
 
-def supplies(snapshot: Snapshot) -> dict[ClusterFlavor, int]:
-    """Accelerators on nodes that are ready, in thousandths, by cluster and flavor.
+def supplies(snapshot: Snapshot, *, is_ready: bool = True) -> dict[ClusterFlavor, int]:
+    """Accelerators on nodes that are ready, or are not, in thousandths, by cluster and flavor.
 
     A node with several flavors counts for the first by name; a node without one, for the empty
     name.
@@ -205,7 +205,7 @@ def supplies(snapshot: Snapshot) -> dict[ClusterFlavor, int]:
         counted = [other for other in cluster.nodes.capacity if is_accelerator(other)]
         if not counted:
             continue
-        left = cluster.nodes.ready.copy()
+        left = cluster.nodes.ready.copy() if is_ready else ~cluster.nodes.ready
         total = np.sum([cluster.nodes.capacity[other] for other in counted], axis=0)
         for flavor in (*sorted(snapshot.facts.flavors), ""):
             mine = left.copy()

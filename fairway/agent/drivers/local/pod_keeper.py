@@ -353,12 +353,11 @@ class Keeping:
             "boot": boot(),
             "wake": str(self._folder / "wake"),
         }
-        given = (*ground.scratch, ground.shared)
-        for place in (folder / "logs", *given):
+        own = (*ground.scratch, ground.shared)
+        for place in (folder / "logs", *own):
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         volumes.make(folders)
-        for container in made["containers"][:1]:  # all are of one user
-            give(given, container["sandbox"])
+        give(own, made["containers"][0]["sandbox"])  # all containers are of one user
         write_json(folder / "plan.json", made)
         pod = LocalPod(folder, made)
         self.adopt(kept, pod)
