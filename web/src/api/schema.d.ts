@@ -2619,7 +2619,9 @@ export interface components {
                      * @enum {string}
                      */
                     builtIn?: "AcceleratorsInCluster" | "AcceleratorsOnBestNode" | "Allocatable" | "Balance" | "DataSeconds" | "Price" | "Steady";
-                    /** @description Value of the scorer to use; empty: its only one. */
+                    /** @description Flavor whose nodes Allocatable and the accelerator scores count, such as one model of accelerator; empty: all nodes. */
+                    flavor?: string;
+                    /** @description Item of the scorer; empty: it has no items. */
                     item?: string;
                     /**
                      * Format: int64
@@ -2628,7 +2630,7 @@ export interface components {
                     missing?: number;
                     /** @description Resource that Allocatable and the accelerator scores compare. */
                     resource?: string;
-                    /** @description Name of a Scorer, for any other score. */
+                    /** @description Name of a scorer in ClusterScores, for any other score. */
                     scorer?: string;
                     /**
                      * Format: int64
