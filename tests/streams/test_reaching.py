@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairway.api.errors import BadRequest, Forbidden, NotFound, Unavailable
-from fairway.client.asynchronous import WORKLOADS
+from fairway.client.asynchronous import WORKLOADS, AsyncClient
 from fairway.client.errors import ConnectionFailed
 from fairway.kubeapi import KubeApi, path_of
 from fairway.server.questions import streams
@@ -118,12 +118,15 @@ async def test_a_command_ends_with_whoever_asked_for_it(edge: Rig) -> None:
     await edge.until(lambda: not running(mark))
 
 
+async def _output(client: AsyncClient) -> bytes:
+    return b"".join([part async for part in client.log("train", namespace="team")])
+
+
 async def test_rights_are_those_of_whoever_asks(edge: Rig) -> None:
     await edge.start("train", "echo hello; sleep 60")
     viewer, editor, nobody = [await edge.somebody(*item) for item in (("view",), ("edit",), ())]
     try:
-        parts = viewer.log("train", namespace="team")
-        assert b"".join([part async for part in parts]) == b"hello\n"
+        await seen(lambda: _output(viewer), lambda text: text == b"hello\n", "its output")
         for client, what in ((viewer, "exec"), (viewer, "portforward"), (nobody, "exec")):
             with pytest.raises(Forbidden, match=f'cannot create resource "workloads/{what}"'):
                 await told(client, what, "train", command="true", port="80")
