@@ -18,6 +18,7 @@ SUITES = (
     "page",
     "history",
     "crowd",
+    "scores",
 )
 
 
