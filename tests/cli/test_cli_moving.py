@@ -51,6 +51,8 @@ def test_nothing_that_is_over_runs_again_where_an_export_is_applied(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ran = pods_folder / tmp_path.name
+    ran.touch()
+    ran.chmod(0o666)  # pods that name a working directory may be of another user than others
     count = f"echo $HOSTNAME >> {ran}"
     busy("apply", "-f", "-", stdin=native("done", count) + "---" + native("stopped", "sleep 600"))
     busy("run", "-q", "research", "--name=own", "--quiet", "--", "sh", "-c", count)
