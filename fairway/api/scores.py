@@ -340,7 +340,7 @@ class ScoreValue(Part, frozen=True, kw_only=True):
     measured: Annotated[
         str, doc("Value before it was scaled and smoothed, for display.", max_length=64)
     ] = ""
-    measured_at: Annotated[datetime | None, doc("Time of the latest measurement.")] = None
+    measured_at: Annotated[datetime | None, doc("Time of the measurement.")] = None
     source: Annotated[Code, doc("Kind of the source, such as Prometheus.")] = ""
     samples: Annotated[Count, doc("Number of values that were combined.")] = 1
     valid_until: Annotated[

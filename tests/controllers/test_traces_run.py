@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from fairway.api.names import report_name
 from fairway.clock import VirtualClock, timestamp
 from fairway.controllers.plane import ControlPlane, PlaneOptions
 from fairway.controllers.terms import Settings
@@ -240,7 +241,7 @@ async def test_a_report_that_comes_before_the_decision_counts(
     state = {"work": "default.train", "attempt": 1, "phase": "Running", "readyAt": now}
     report = {"cluster": "east", "agentEpoch": 1, "sequence": 1, "seenAt": now, "states": [state]}
     claim = {"attempt": 1, "decidedAt": now, "placements": [{"cluster": "east", "attempt": 1}]}
-    see(REPORTS, "east", {"spec": report})
+    see(REPORTS, report_name("east", 0), {"spec": report})
     see(WORKLOADS, "train", {"spec": {}, "status": {"phase": "Claimed", "claim": claim}})
     await clock.advance(1)
     ready = {**claim, "readyAt": timestamp(clock.now())}

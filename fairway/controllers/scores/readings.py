@@ -30,7 +30,7 @@ class Reading:
     value: float  # smoothed
     score: int
     samples: int
-    at: float
+    at: float  # of the run
 
 
 def read(
@@ -70,7 +70,7 @@ def _reading(
         value=value,
         score=scaled(value, spec.scale),
         samples=len(samples),
-        at=min(max(sample.at for sample in samples), now),
+        at=now,
     )
 
 
