@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fairway.api.meta import Taint
 from fairway.core.clusters.choice import Choice, choose
+from fairway.core.measured import MeasuredScore
 from fairway.core.model import Group, Policy, Score, Spread
 from fairway.core.nodes import Cluster, Nodes
 from tests.core.score_facts import Given
@@ -28,7 +29,7 @@ def cluster(name: str, **parts: Any) -> Cluster:
 
 def carbon(**by_cluster: int) -> dict[str, Given]:
     return {
-        name: Given(cluster=name, scores={("carbon", "x"): (value, None)})
+        name: Given(cluster=name, scores={("carbon", "x"): MeasuredScore(value)})
         for name, value in by_cluster.items()
     }
 
