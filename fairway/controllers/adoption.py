@@ -78,15 +78,21 @@ def is_own(work: Work, workload: Workload) -> bool:
     """Whether a work belongs to this workload, not to an earlier one of the same name.
 
     A workload that was submitted again takes over what runs, but not how it ended before. It does
-    so only if it has not started since; a service then still adds what runs elsewhere.
+    so only if it has not started since; a service then still adds what runs elsewhere. A sweep
+    takes over tasks only, and others none.
     """
     if _is_its(work, workload):
         return True
-    if not is_adopted(work) or _has_ended(work):
+    if not is_adopted(work) or _has_ended(work) or not _is_alike(work, workload):
         return False
     last = last_attempt(workload.status)
     is_added = workload.spec.mode == "Divided" and work.spec.attempt <= last
     return last == 0 or is_added or _is_placed(work, workload.status)
+
+
+def _is_alike(work: Work, workload: Workload) -> bool:
+    """Whether a work of an earlier workload can be what this one runs: tasks, or no tasks."""
+    return bool(work.spec.tasks) == (workload.spec.tasks is not None)
 
 
 def is_later(work: Work, workload: Workload) -> bool:

@@ -23,6 +23,7 @@ from fairway.store.interface import Patch, Stored, Write
 from fairway.store.keys import QUEUES, REPORTS, VOLUME_CLAIMS, WORKLOADS, WORKS
 from tests.controllers.fleets import Fleet, running, summary_of
 from tests.controllers.test_running import ELSEWHERE, FLEET, job
+from tests.controllers.test_sweeps_run import sweep
 
 AGENT = Write(user="system:serviceaccount:fairway-cluster-shanghai:fairway-agent", manager="agent")
 BROUGHT_BACK = {ADOPTED: "true"}
@@ -160,6 +161,23 @@ async def test_the_proof_of_an_earlier_run_takes_over_no_later_workload_of_that_
     body = {**kept, "metadata": metadata, "status": {}}
     await fleet.store.create(WORKS, body, namespace=work_namespace(FORGER), write=AGENT)
     await nothing_has_moved(fleet)
+
+
+async def test_the_proof_of_a_job_takes_over_no_sweep_of_that_name(fleet: Fleet) -> None:
+    kept = await work_of(fleet)
+    await fleet.store.delete(WORKLOADS, "train", namespace="default", write=AGENT)
+    while (await fleet.store.list(WORKS)).items:
+        await fleet.clock.advance(0.5)
+    for name in (HONEST, FORGER):
+        await fleet.change_cluster(name, {"spec": {"hold": "Hold"}})
+    await fleet.apply(sweep(count=4).replace("sweep", "train"))
+    metadata = {key: kept["metadata"][key] for key in ("name", "namespace", "annotations")}
+    body = {**kept, "metadata": {**metadata, "labels": BROUGHT_BACK}, "status": {}}
+    await fleet.store.create(WORKS, body, namespace=work_namespace(HONEST), write=AGENT)
+    await fleet.clock.advance(30)
+    assert (await fleet.workload("train")).status.claim is None
+    await fleet.change_cluster(HONEST, {"spec": {"hold": "None"}})
+    await fleet.until("train", "Succeeded", 300)
 
 
 @pytest.mark.parametrize("annotations", [{}, {PROOF: "made up"}], ids=["no proof", "a wrong proof"])
