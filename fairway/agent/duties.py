@@ -66,6 +66,15 @@ def _is_brought_back(work: Work) -> bool:
     return ADOPTED in work.metadata.labels and not work.spec.tombstone
 
 
+def dismisses(deleted: Work, kept: Kept) -> bool:
+    """Whether the hub deletes what the agent has of a work, rather than what is in its place.
+
+    A later attempt that seems to be brought back, while this one is here, is nothing of the agent.
+    """
+    attempt, own = deleted.spec.attempt, kept.work.spec.attempt
+    return attempt == own or (attempt > own and not _is_brought_back(deleted))
+
+
 def goes_on(work: Work, kept: Kept | None) -> bool:
     """Whether an ended work has more to do in the same attempt: its tasks have changed."""
     return (

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from fairway.agent.adoption import adopt, with_notes
 from fairway.agent.drivers.interface import Driver, DriverFault
-from fairway.agent.duties import Duty, WorkFacts, duty, goes_on, has_live_pods, verdict
+from fairway.agent.duties import Duty, WorkFacts, dismisses, duty, goes_on, has_live_pods, verdict
 from fairway.agent.hub import Hub
 from fairway.agent.memory import Kept, Memory
 from fairway.agent.settings import AgentSettings, Rate
@@ -78,8 +78,7 @@ class Tender:
             self._dismissed.discard(name)
             return
         before, kept = self.offered.pop(name, None), self._memory.works.get(name)
-        attempt = kept.work.spec.attempt if kept is not None else 0
-        if is_deleted and before is not None and before.spec.attempt >= attempt:
+        if is_deleted and before is not None and (kept is None or dismisses(before, kept)):
             self._dismissed.add(name)
 
     def needs(self, name: str) -> bool:

@@ -18,10 +18,13 @@ import msgspec
 from fairway.api import codec
 from fairway.api.claim import Claim, PlacedPodSet, Placement
 from fairway.api.names import ADOPTED, ENDED, PLACEMENT, RESTORED_UID, work_name, work_namespace
+from fairway.api.report import WorkState
 from fairway.api.work import Work
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.proofs import Proofs
 from fairway.view.workloads import last_attempt
+
+_ACCEPTED = "Accepted"
 
 
 def is_adopted(work: Work) -> bool:
@@ -103,6 +106,23 @@ def is_later(work: Work, workload: Workload) -> bool:
 
 def _has_ended(work: Work) -> bool:
     return work.metadata.labels.get(ADOPTED) == ENDED
+
+
+def refusal_of(work: Work) -> str:
+    """Why its agent refused the current work; empty: it did not."""
+    for condition in work.status.conditions:
+        is_current = condition.observed_generation == work.metadata.generation
+        if condition.type == _ACCEPTED and condition.status == "False" and is_current:
+            return condition.reason
+    return ""
+
+
+def hides(work: Work, state: WorkState) -> bool:
+    """Whether a work that the hub did not decide is in the place of what its agent reports.
+
+    The agent can bring that back only once the place is free.
+    """
+    return work.spec.attempt != state.attempt or bool(refusal_of(work))
 
 
 def note_of(placement: Placement) -> str:

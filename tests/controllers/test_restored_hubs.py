@@ -13,6 +13,7 @@ import pytest
 from fairway.agent.drivers.simulated.driver import Worlds
 from fairway.api.errors import Unavailable
 from fairway.api.meta import JsonObject
+from fairway.api.names import ADOPTED, work_namespace
 from fairway.api.workload import Workload
 from fairway.app import prepare_store
 from fairway.clock import VirtualClock
@@ -235,6 +236,52 @@ async def test_a_restored_hub_plans_once_agents_have_brought_back_what_they_repo
             assert (await again.workload("other")).status.claim is None
             await starts.until_succeeded(again)
             await again.until("other", "Running", 30)
+    assert len(starts.found) == 1
+
+
+async def put_in_the_place(store: EmbeddedStore, cluster: str) -> None:
+    """A work that a member makes up, where the workload is yet to run."""
+    body = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "Work",
+        "metadata": {"name": "default.train", "labels": {ADOPTED: "true"}},
+        "spec": {
+            "cluster": cluster,
+            "workload": {"namespace": "default", "name": "train"},
+            "attempt": 99,
+            "term": 1,
+            "manifests": [],
+        },
+    }
+    await store.create(WORKS, body, namespace=work_namespace(cluster), write=Write(user="agent"))
+
+
+@pytest.mark.parametrize("seconds", [300, 5], ids=["what runs", "what has ended"])
+async def test_a_made_up_work_in_the_backup_does_not_keep_an_agent_from_bringing_back(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path, seconds: int
+) -> None:
+    folder = tmp_path / "clusters"
+    async with running(store, clock, folder) as first:
+        await first.apply(FLEET + "---\n" + ELSEWHERE)
+        await clock.advance(20)
+        for name in CLUSTERS:
+            await first.change_cluster(name, {"spec": {"hold": "Hold"}})
+        await first.apply(job("train", seconds=seconds))
+        await clock.advance(5)
+        await put_in_the_place(store, "hangzhou")
+        await back_up(store, tmp_path / "backup")
+        await first.change_cluster("hangzhou", {"spec": {"hold": "None"}})
+        await first.until("train", "Running", 30)
+        starts = Starts(first.worlds)
+        starts.look()
+        await clock.advance(20)
+    async with (
+        opened(tmp_path / "backup" / "fairway.db", clock) as restored,
+        running(restored, clock, folder, worlds=first.worlds) as again,
+    ):
+        await again.change_cluster("shanghai", {"spec": {"hold": "None"}})
+        await starts.until_succeeded(again)
+    assert {cluster for cluster, *_ in starts.found} == {"hangzhou"}
     assert len(starts.found) == 1
 
 

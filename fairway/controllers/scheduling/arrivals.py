@@ -23,7 +23,7 @@ from fairway.api.report_changes import continues
 from fairway.api.work import Work
 from fairway.api.workload import Workload
 from fairway.clock import Clock
-from fairway.controllers.adoption import is_later
+from fairway.controllers.adoption import hides, is_later
 from fairway.controllers.cache import Cache
 from fairway.controllers.work_roster import Roster
 from fairway.controllers.work_states import States, has_succeeded
@@ -152,13 +152,18 @@ class Arrivals:
             return False
         namespace = work_namespace(cluster)
         stored = self._cache.mirror(WORKS).get((namespace, state.work))
-        if stored is None or _decode_work(stored.raw).spec.attempt < state.attempt:
+        attempt = _decode_work(stored.raw).spec.attempt if stored is not None else 0
+        if stored is None or attempt < state.attempt:
             return True
-        if _ADOPTED not in stored.raw and state.phase != "Succeeded":
+        is_settled = _ADOPTED not in stored.raw and state.phase != "Succeeded"
+        if is_settled and attempt == state.attempt:
             return False
         work = self._roster.work(cluster, state.work)
-        if work is None:
-            return False  # the hub did not decide it
+        if work is None:  # the hub did not decide it
+            stranger = self._cache.get(Work, state.work, namespace)
+            return stranger is not None and hides(stranger, state)
+        if is_settled:
+            return False
         reference = work.spec.workload
         workload = self._cache.get(Workload, reference.name, reference.namespace)
         if workload is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace as with_fields
 from typing import Any
 
 from fairway.api import codec
@@ -16,7 +17,7 @@ from fairway.api.meta import JsonObject
 from fairway.api.names import OVER, work_name
 from fairway.api.work import Work
 from fairway.api.workload import Workload
-from fairway.controllers.adoption import is_adopted, is_later, is_own
+from fairway.controllers.adoption import hides, is_adopted, is_later, is_own, refusal_of
 from fairway.controllers.context import Context
 from fairway.controllers.governance import policies_for
 from fairway.controllers.lifecycle import inputs
@@ -168,7 +169,7 @@ class Works:
         if self._cache.fleet().spec.paused:
             return None  # the end of the pause is an event
         if self._shared.awaits_clusters():
-            await self._make_way(name, self._roster.works(name))
+            await self._make_way(name)
             return None
         moments = [await self._clear_strangers(name), await self._send(name)]
         return min((moment for moment in moments if moment is not None), default=None)
@@ -205,14 +206,17 @@ class Works:
             return None
         return await self._write(name, workload, works, is_comparable=inputs is not None)
 
-    async def _make_way(self, name: Name, works: dict[str, Work]) -> None:
-        """Deletes works of earlier attempts; what runs of them, agents bring back.
+    async def _make_way(self, name: Name) -> None:
+        """Deletes works that agents refuse or have outlived; what runs of them, they bring back.
 
         Nothing else is written until all clusters have been heard: an outdated claim must not be
         sent to a cluster that its workload has left.
         """
         workload = self._cache.get(Workload, name[1], name[0])
-        for cluster, work in works.items():
+        for work in self._roster.strangers(name).values():
+            if refusal_of(work):
+                await self._carry_out(Delete(work=work))
+        for cluster, work in self._roster.works(name).items():
             if is_past(work, self._states.get(cluster, work.metadata.name), workload):
                 await self._carry_out(Delete(work=work))
 
@@ -306,7 +310,7 @@ class Works:
                 self._awaited.setdefault(cluster, self._clock.now()) + BRING_BACK_SECONDS
                 for cluster, state in self._states.of_work(work_name(*name)).items()
                 if cluster not in works
-                and cluster not in strangers
+                and (cluster not in strangers or hides(strangers[cluster], state))
                 and self._cache.get(Cluster, cluster) is not None
                 and state.attempt > last
                 and not inputs.seen_of(state).is_over
@@ -368,16 +372,8 @@ class Works:
         if workload is None:
             return known
         stages = self._stages(workload)
-        return Known(
-            workload=workload,
-            now=known.now,
-            term=known.term,
-            proofs=known.proofs,
-            works=works,
-            strangers=strangers,
-            seen=known.seen,
-            clusters=known.clusters,
-            kinds=self._kinds,
+        return with_fields(
+            known,
             flavors=self._flavors(workload),
             victims=self._victims(name, workload),
             stages=stages,

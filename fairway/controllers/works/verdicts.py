@@ -5,9 +5,8 @@ from __future__ import annotations
 from fairway.api.report import WorkState
 from fairway.api.work import Work
 from fairway.api.workload import Workload
+from fairway.controllers.adoption import refusal_of
 from fairway.view.workloads import last_attempt
-
-_ACCEPTED = "Accepted"
 
 
 def is_refused(work: Work) -> bool:
@@ -16,7 +15,7 @@ def is_refused(work: Work) -> bool:
     Works are written one by one while terms advance. An agent that was away, or busy with this
     work, may see a work of a later term first; this one must then be written in the current term.
     """
-    return _refusal(work) == "TermTooLow"
+    return refusal_of(work) == "TermTooLow"
 
 
 def is_not_there(work: Work) -> bool:
@@ -25,7 +24,7 @@ def is_not_there(work: Work) -> bool:
     A work that an agent brought back is refused where nothing of it is left; one of an earlier term
     may be refused by an agent that has forgotten it.
     """
-    return _refusal(work) in ("NotHere", "TermTooLow")
+    return refusal_of(work) in ("NotHere", "TermTooLow")
 
 
 def is_outdated(work: Work) -> bool:
@@ -33,7 +32,7 @@ def is_outdated(work: Work) -> bool:
 
     The hub was restored to the time of an earlier attempt.
     """
-    return _refusal(work) == "AttemptTooLow"
+    return refusal_of(work) == "AttemptTooLow"
 
 
 def is_past(work: Work, state: WorkState | None, workload: Workload | None) -> bool:
@@ -46,12 +45,3 @@ def is_past(work: Work, state: WorkState | None, workload: Workload | None) -> b
         return state.attempt > work.spec.attempt
     last = last_attempt(workload.status) if workload is not None else 0
     return work.spec.attempt < last and is_not_there(work)
-
-
-def _refusal(work: Work) -> str:
-    """Why its agent refused the current work; empty: it did not."""
-    for condition in work.status.conditions:
-        is_current = condition.observed_generation == work.metadata.generation
-        if condition.type == _ACCEPTED and condition.status == "False" and is_current:
-            return condition.reason
-    return ""
