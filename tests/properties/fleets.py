@@ -466,7 +466,7 @@ def fleet(seed: int, most: int = 10) -> Facts:
     """A whole fleet; some of its workloads run already."""
     dice = Random(seed)
     taste = Taste.of(dice)
-    if seed % 8 == 0:
+    if seed % 8 in (0, 1, 2, 4):
         taste = replace(taste, splits=True)  # few of those that may split do
     kind_of = flavors(dice)
     kinds = sorted(kind_of)
