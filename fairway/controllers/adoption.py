@@ -22,6 +22,8 @@ from fairway.api.report import WorkState
 from fairway.api.work import Work
 from fairway.api.workload import Workload, WorkloadStatus
 from fairway.controllers.proofs import Proofs
+from fairway.kinds.registry import KnownKinds
+from fairway.view.pod_counts import covers
 from fairway.view.workloads import last_attempt
 
 _ACCEPTED = "Accepted"
@@ -77,31 +79,37 @@ def _places(status: WorkloadStatus) -> Iterator[tuple[str, int]]:
             yield cluster, past.attempt
 
 
-def is_own(work: Work, workload: Workload) -> bool:
+def is_own(work: Work, workload: Workload, kinds: KnownKinds) -> bool:
     """Whether a work belongs to this workload, not to an earlier one of the same name.
 
     A workload that was submitted again takes over what runs, but not how it ended before. It does
-    so only if it has not started since; a service then still adds what runs elsewhere. A sweep
-    takes over tasks only, and others none.
+    so only if it has not started since; a service then still adds what runs elsewhere.
     """
     if _is_its(work, workload):
         return True
-    if not is_adopted(work) or _has_ended(work) or not _is_alike(work, workload):
+    if not is_adopted(work) or _has_ended(work) or not _is_alike(work, workload, kinds):
         return False
     last = last_attempt(workload.status)
     is_added = workload.spec.mode == "Divided" and work.spec.attempt <= last
     return last == 0 or is_added or _is_placed(work, workload.status)
 
 
-def _is_alike(work: Work, workload: Workload) -> bool:
-    """Whether a work of an earlier workload can be what this one runs: tasks, or no tasks."""
-    return bool(work.spec.tasks) == (workload.spec.tasks is not None)
+def _is_alike(work: Work, workload: Workload, kinds: KnownKinds) -> bool:
+    """Whether a work of an earlier workload can be what this one runs: tasks, or no tasks.
+
+    What it was placed with is what the claim charges from then on, while its manifests become those
+    of this workload. Larger pods, or other ones, would run in room that nobody decided to give.
+    """
+    placement = placement_of(work)
+    if placement is None or bool(work.spec.tasks) != (workload.spec.tasks is not None):
+        return False
+    return covers(placement.pod_sets, workload, kinds)
 
 
-def is_later(work: Work, workload: Workload) -> bool:
+def is_later(work: Work, workload: Workload, kinds: KnownKinds) -> bool:
     """Whether an agent brought back a later attempt of a workload than the workload knows."""
     is_unknown = work.spec.attempt > last_attempt(workload.status)
-    return is_unknown and is_adopted(work) and is_own(work, workload)
+    return is_unknown and is_adopted(work) and is_own(work, workload, kinds)
 
 
 def _has_ended(work: Work) -> bool:
@@ -154,11 +162,11 @@ def _guess(work: Work, workload: Workload) -> Placement:
 
 
 def claim_of(works: Sequence[Work], workload: Workload, now: float) -> Claim | None:
-    """The claim that adopted works were derived from; None if there are none.
+    """The claim that a workload's own adopted works were derived from; None if there are none.
 
     A gang has only its last attempt, a service only what runs; a sweep has finished tasks too.
     """
-    result = [work for work in works if is_adopted(work) and is_own(work, workload)]
+    result = [work for work in works if is_adopted(work)]
     if workload.spec.mode == "Gang":
         last = max((work.spec.attempt for work in result), default=0)
         result = [work for work in result if work.spec.attempt == last]

@@ -3,6 +3,8 @@
 A user may give the pod sets of a workload. If the kind of its first manifest is known, that hides
 nothing from quota: at least what the pods of the manifest request counts, and pods that are left
 out are a fault. Only the first manifest runs; the pods of another one would not be charged.
+
+A claim that was made of another template counts for a workload only if it covers what would run.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from fairway.api.claim import PlacedPodSet
 from fairway.api.meta import JsonObject
 from fairway.api.podset import PodSet
 from fairway.api.workload import Workload
 from fairway.kinds.native import derived_pod_sets
 from fairway.kinds.plain import text
-from fairway.kinds.registry import Kinds
+from fairway.kinds.registry import KnownKinds
+from fairway.view.queues import request_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +32,7 @@ class CountedPods:
     faults: tuple[str, ...] = ()
 
 
-def count_pods(workload: Workload, kinds: Kinds) -> CountedPods:
+def count_pods(workload: Workload, kinds: KnownKinds) -> CountedPods:
     """The pod sets of a workload: those in its spec, else those of the kind of its manifest."""
     template, given = workload.spec.template, workload.spec.pod_sets
     faults = tuple(_others(template.manifests, kinds)) if template is not None else ()
@@ -51,7 +55,7 @@ def count_pods(workload: Workload, kinds: Kinds) -> CountedPods:
     )
 
 
-def _others(manifests: Sequence[JsonObject], kinds: Kinds) -> Iterator[str]:
+def _others(manifests: Sequence[JsonObject], kinds: KnownKinds) -> Iterator[str]:
     for position, manifest in enumerate(manifests[1:], start=1):
         kind = kinds.of(manifest)
         if kind is not None and any(pods.count for pods in kind.pod_sets(manifest)):
@@ -61,7 +65,7 @@ def _others(manifests: Sequence[JsonObject], kinds: Kinds) -> Iterator[str]:
             )
 
 
-def _too_few(workload: Workload, pairs: Mapping[str, PodSet], kinds: Kinds) -> Iterator[str]:
+def _too_few(workload: Workload, pairs: Mapping[str, PodSet], kinds: KnownKinds) -> Iterator[str]:
     """Sets of fewer pods than the manifest runs, if its kind does not take the given number."""
     for given in workload.spec.pod_sets:
         run = pairs.get(given.name)
@@ -72,7 +76,7 @@ def _too_few(workload: Workload, pairs: Mapping[str, PodSet], kinds: Kinds) -> I
             )
 
 
-def _takes(workload: Workload, given: PodSet, kinds: Kinds) -> bool:
+def _takes(workload: Workload, given: PodSet, kinds: KnownKinds) -> bool:
     """Whether the number of pods of a set can be written into the manifest that runs."""
     assert workload.spec.template is not None, "its kind is known"
     manifest = workload.spec.template.manifests[0]
@@ -101,3 +105,31 @@ def _at_least(given: PodSet, run: PodSet | None) -> PodSet:
         if resource not in given.requests or amount > given.requests[resource]
     }
     return replace(given, requests={**given.requests, **more}) if more else given
+
+
+def covers(placed: Sequence[PlacedPodSet], workload: Workload, kinds: KnownKinds) -> bool:
+    """Whether a placement of an earlier workload accounts for the pods that this one would run.
+
+    A gang in one cluster has all its pods there; other placements are parts.
+    """
+    by_name = {pods.name: pods for pods in placed}
+    return all(
+        (there := by_name.get(pods.name)) is not None and _covers(there, pods, workload)
+        for pods in count_pods(workload, kinds).pod_sets
+        if pods.count
+    )
+
+
+def _covers(placed: PlacedPodSet, wanted: PodSet, workload: Workload) -> bool:
+    charged = dict(request_of(placed.requests))
+    # Pods that were placed without requests are charged those that are given now.
+    if charged and any(
+        charged.get(name, 0) < amount for name, amount in request_of(wanted.requests)
+    ):
+        return False
+    if workload.spec.mode != "Gang":
+        return True
+    gang = workload.spec.gang
+    is_whole = gang is None or gang.clusters_max == 1
+    least = wanted.count if wanted.least_count is None else wanted.least_count
+    return (least if is_whole else 0) <= placed.count <= wanted.count

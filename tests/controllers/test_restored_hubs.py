@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fairway.agent.drivers.simulated.driver import Worlds
+from fairway.api.amounts import Quantity
 from fairway.api.errors import Unavailable
 from fairway.api.meta import JsonObject
 from fairway.api.names import ADOPTED, work_namespace
@@ -29,6 +30,7 @@ from tests.store.backups import back_up as lines_of
 from tests.store.backups import restore
 
 CLUSTERS = ("hangzhou", "shanghai")
+GPU = "nvidia.com/gpu"
 # A cluster whose agent was heard once; nobody looks after it from here.
 FAR = """
 ---
@@ -174,6 +176,28 @@ async def test_a_hub_that_never_heard_of_a_workload_takes_it_over_once_it_is_sub
         assert summary_of(taken_over) == summary_of(started)
         await starts.until_succeeded(again)
     assert len(starts.found) == 1
+
+
+async def test_a_larger_workload_of_that_name_is_decided_anew_once_what_runs_has_stopped(
+    store: EmbeddedStore, clock: VirtualClock, tmp_path: Path
+) -> None:
+    folder = tmp_path / "clusters"
+    async with running(store, clock, folder) as first:
+        await first.apply(FLEET)
+        await clock.advance(20)
+        await back_up(store, tmp_path / "backup")
+        await first.apply(job("train", gpus=1, seconds=900))
+        await first.until("train", "Running", 30)
+    async with (
+        opened(tmp_path / "backup" / "fairway.db", clock) as restored,
+        running(restored, clock, folder, worlds=first.worlds) as again,
+    ):
+        await again.apply(job("train", gpus=4, seconds=900))
+        taken = await again.until("train", "Running", 90)
+        assert taken.status.claim is not None
+        (placement,) = taken.status.claim.placements
+        assert placement.pod_sets[0].requests == {GPU: Quantity.of(4)}
+        assert await again.pods(placement.cluster) == 1
 
 
 class SlowReturns:

@@ -18,6 +18,7 @@ from fairway.api.names import ADOPTED, ENDED
 from fairway.api.report import WorkState
 from fairway.api.work import Work
 from fairway.api.workload import Workload, WorkloadStatus
+from fairway.controllers.adoption import is_own
 from fairway.controllers.lifecycle.case import PodsSeen, Settings, WorkObservation
 from fairway.controllers.lifecycle.next_status import next_status
 from fairway.controllers.proofs import Proofs
@@ -45,6 +46,7 @@ CONTAINER = {
     "resources": {"limits": {"nvidia.com/gpu": "1"}},
     "envFrom": [{"configMapRef": {"name": "settings"}}],
 }
+GPU = "nvidia.com/gpu"
 JOB = {
     "apiVersion": "batch/v1",
     "kind": "Job",
@@ -683,7 +685,7 @@ class TestAdoption:
         assert status is not None
         assert status.phase == "Claimed"
         other = replace(forgot, metadata=replace(forgot.metadata, uid="another"))
-        assert next_status(case(other, states, sent=works)).status is None
+        assert not is_own(works["a"], other, built_in())
         assert told(derive(known(other, works, seen=states))) == ["Delete a 1 Run"]
 
     def test_a_hub_that_forgot_stops_nothing_and_takes_its_claim_back(self) -> None:
@@ -805,7 +807,7 @@ class TestAdoption:
         assert (status.phase, status.claim and status.claim.attempt) == ("Claimed", 2)
 
     def test_a_workload_made_anew_takes_over_what_runs(self) -> None:
-        found = gang(pods("a"))
+        found = gang(pods("a", 4))
         anew = replace(found, metadata=replace(found.metadata, uid="u-9"))
         works = self.brought_back(found)
         derived = derive(known(anew, works, seen={"a": seen("Running")}))
@@ -813,6 +815,43 @@ class TestAdoption:
         after = stored(derived)["a"]
         assert after.spec.manifests == works["a"].spec.manifests
         assert (after.spec.workload.uid, after.metadata.labels) == ("u-9", {})
+
+    @pytest.mark.parametrize(
+        ("earlier", "asked", "is_taken"),
+        [
+            ({"requests": {GPU: "4"}}, {}, True),
+            ({"requests": {GPU: "8"}}, {}, True),
+            ({"requests": {GPU: "1"}}, {}, False),
+            ({"requests": {"cpu": "4"}}, {}, False),
+            ({"requests": {}}, {}, True),
+            ({"requests": {GPU: "4"}, "name": "other"}, {}, False),
+            ({"requests": {GPU: "4"}, "count": 1}, {}, False),
+            ({"requests": {GPU: "4"}, "count": 1}, {"leastCount": 1}, True),
+            ({"requests": {GPU: "4"}, "count": 3}, {}, False),
+        ],
+        ids=[
+            "alike",
+            "larger pods",
+            "smaller pods",
+            "pods of another resource",
+            "pods that are charged as given now",
+            "other pods",
+            "too few pods",
+            "few pods, but enough",
+            "too many pods",
+        ],
+    )
+    def test_what_runs_is_taken_over_only_if_its_claim_covers_what_would_run(
+        self, earlier: dict[str, Any], asked: dict[str, Any], *, is_taken: bool
+    ) -> None:
+        asked = {"name": "worker", "count": 2, "requests": {GPU: "4"}, **asked}
+        placed = {"name": "worker", "count": 2, **earlier}
+        found = workload({"phase": "Claimed", "claim": claim(placement("a", podSets=[placed]))})
+        (work,) = self.brought_back(found).values()
+        forgot = workload(None, {"uid": "u-9"}, podSets=[asked])
+        assert is_own(work, forgot, built_in()) is is_taken
+        running = derive(known(forgot, {"a": work}, seen={"a": seen("Running")}))
+        assert told(running) == ([] if is_taken else ["Update a 1 tombstone"])
 
 
 @pytest.mark.parametrize(

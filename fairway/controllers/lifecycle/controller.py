@@ -235,7 +235,7 @@ class Lifecycle:
         sent = {
             cluster: work
             for cluster, work in self._roster.works(name).items()
-            if is_own(work, workload)
+            if is_own(work, workload, self._kinds)
         }
         brought_back = {cluster for cluster, work in sent.items() if is_adopted(work)}
         looked_at = {*held, *status.succeeded_clusters} & set(sent)

@@ -22,11 +22,9 @@ from fairway.api.report import WorkState
 from fairway.api.report_changes import continues
 from fairway.api.work import Work
 from fairway.api.workload import Workload
-from fairway.clock import Clock
 from fairway.controllers.adoption import hides, is_later
-from fairway.controllers.cache import Cache
-from fairway.controllers.work_roster import Roster
-from fairway.controllers.work_states import States, has_succeeded
+from fairway.controllers.context import Context
+from fairway.controllers.work_states import has_succeeded
 from fairway.store.interface import Stored
 from fairway.store.keys import REPORTS, WORKS
 from fairway.store.mirrors import Name
@@ -71,11 +69,12 @@ _decode_work = msgspec.json.Decoder(_Work).decode
 class Arrivals:
     """Waits for clusters after a start."""
 
-    def __init__(self, cache: Cache, roster: Roster, states: States, clock: Clock) -> None:
-        self._cache = cache
-        self._roster = roster
-        self._states = states
-        self._clock = clock
+    def __init__(self, context: Context) -> None:
+        self._cache = cache = context.cache
+        self._roster = context.roster
+        self._states = context.states
+        self._clock = clock = context.clock
+        self._kinds = context.kinds
         self._started_at = clock.now()
         self._began_at: float | None = None  # when the cache was complete
         self._led_since: float | None = None
@@ -168,7 +167,11 @@ class Arrivals:
         workload = self._cache.get(Workload, reference.name, reference.namespace)
         if workload is None:
             return False
-        return _will_take_over(workload, work) or self._will_succeed(workload, state.work)
+        return self._will_take_over(workload, work) or self._will_succeed(workload, state.work)
+
+    def _will_take_over(self, workload: Workload, work: Work) -> bool:
+        """Whether a workload has yet to get the claim of a work that an agent brought back."""
+        return workload.status.phase not in OVER and is_later(work, workload, self._kinds)
 
     def _will_succeed(self, workload: Workload, work: str) -> bool:
         """Whether all that a workload holds has succeeded, and the workload has yet to say so.
@@ -196,8 +199,3 @@ class Arrivals:
         stored = self._cache.mirror(REPORTS).get(("", report_name(spec.cluster, spec.chunk)))
         whole = _decode(stored.raw).spec if stored is not None else None
         return whole is not None and continues(whole, spec)
-
-
-def _will_take_over(workload: Workload, work: Work) -> bool:
-    """Whether a workload has yet to get the claim of a work that an agent brought back."""
-    return workload.status.phase not in OVER and is_later(work, workload)

@@ -128,7 +128,7 @@ class Scheduler:
             context.store, self._latest, lambda: context.terms.is_leader, tell=context.notes.tell
         )
         self._alarm = Alarm(context.clock)
-        self._arrivals = Arrivals(context.cache, context.roster, context.states, context.clock)
+        self._arrivals = Arrivals(context)
         context.shared.awaits_clusters = self._arrivals.is_waiting
         # Events for the planner: the latest of each object, after its removal if it had one.
         self._pending: dict[tuple[ResourceKey, Name, bool], Fed] = {}

@@ -279,7 +279,7 @@ class Works:
             return False
         seen = inputs.states_of(self._states, name, set(works))
         return workload.metadata.deletion_timestamp is None and all(
-            is_own(work, workload)
+            is_own(work, workload, self._kinds)
             and not work.spec.tombstone
             and self._cache.get(Cluster, cluster) is not None
             and cluster in seen
@@ -294,7 +294,7 @@ class Works:
             if is_adopted(work) and work.spec.attempt >= last_attempt(workload.status):
                 self._awaited.pop(cluster, None)  # its agent keeps its word
         return workload.status.claim is not None and any(
-            is_later(work, workload) for work in works.values()
+            is_later(work, workload, self._kinds) for work in works.values()
         )
 
     def _held_until(self, name: Name, workload: Workload | None, works: dict[str, Work]) -> float:

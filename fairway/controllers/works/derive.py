@@ -176,7 +176,7 @@ def _is_remembered(known: Known, placement: Placement) -> bool:
 
 def _own(known: Known, workload: Workload) -> dict[str, Work]:
     """Its works, without those of an earlier workload of the same name."""
-    return {name: work for name, work in known.works.items() if is_own(work, workload)}
+    return {name: work for name, work in known.works.items() if is_own(work, workload, known.kinds)}
 
 
 def _is_managed(known: Known, cluster: str) -> bool:
@@ -195,7 +195,7 @@ def _may_run(known: Known, workload: Workload, placement: Placement) -> bool:
     ):
         return False
     work = known.works.get(cluster)
-    return work is None or is_own(work, workload)
+    return work is None or is_own(work, workload, known.kinds)
 
 
 # Works that are to run.
@@ -398,24 +398,25 @@ def _rest(known: Known, workload: Workload, running: set[str]) -> Iterator[WorkW
             yield _first(known, _tombstone(known, workload, placement))
     for cluster in sorted(set(known.works) - running):
         work = known.works[cluster]
-        is_its = is_own(work, workload)
+        is_its = is_own(work, workload, known.kinds)
         is_needed = is_its and cluster in leaving
         if not is_needed and _is_done_with(known, work, is_its=is_its):
             yield Delete(work=work)
-        elif not _is_managed(known, cluster) or _is_left_to(workload, work):
+        elif not _is_managed(known, cluster) or _is_left_to(known, workload, work):
             continue
         elif cluster in leaving:
             # Also for an attempt that was never sent: its agent must confirm that it is gone.
             yield from _stopped(known, work, leaving[cluster].attempt if is_its else 0)
         elif cluster not in claimed and (
-            (work.spec.tombstone and is_refused(work)) or _is_surplus(known, workload, work)
+            (work.spec.tombstone and is_refused(work))
+            or _is_surplus(known, workload, work, is_its=is_its)
         ):
             yield from _stopped(known, work)
 
 
-def _is_left_to(workload: Workload, work: Work) -> bool:
+def _is_left_to(known: Known, workload: Workload, work: Work) -> bool:
     """Whether a workload that stops has yet to take over a later attempt that was brought back."""
-    return workload.status.phase == "Stopping" and is_later(work, workload)
+    return workload.status.phase == "Stopping" and is_later(work, workload, known.kinds)
 
 
 def _is_done_with(known: Known, work: Work, *, is_its: bool) -> bool:
@@ -439,12 +440,13 @@ def _is_done_with(known: Known, work: Work, *, is_its: bool) -> bool:
     return work.spec.tombstone and is_gone
 
 
-def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
+def _is_surplus(known: Known, workload: Workload, work: Work, *, is_its: bool) -> bool:
     """Whether a work runs, or may run, without a decision; finished works stay for their logs.
 
     A work that an agent brought back is no surplus if the workload takes it over. It does not take
     over an attempt that it knows, and has elsewhere or has ended; a service adds what still runs,
-    by its proof.
+    by its proof. Nor does it take over what runs of an earlier workload unlike it: it waits for
+    that to be gone.
     """
     seen = known.seen.get(work.spec.cluster)
     if seen is not None and seen.attempt >= work.spec.attempt and seen.is_over:
@@ -453,7 +455,8 @@ def _is_surplus(known: Known, workload: Workload, work: Work) -> bool:
         return seen is not None and seen.phase != "Gone"
     is_known = work.spec.attempt <= last_attempt(workload.status)
     is_added = workload.spec.mode == "Divided" and known.proofs.holds(work)
-    return not is_adopted(work) or (is_known and not is_added)
+    is_unlike = seen is not None and not is_its
+    return not is_adopted(work) or (is_known and not is_added) or is_unlike
 
 
 def _stopped(known: Known, work: Work, attempt: int = 0) -> Iterator[WorkWrite]:
