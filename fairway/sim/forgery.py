@@ -151,8 +151,15 @@ class Forger:
     """The member of a cluster, or of several, beside whose agents it writes."""
 
     def __init__(
-        self, agents: Sequence[ClusterAgent], *, time: Time, log: Log, chance: random.Random
+        self,
+        agents: Sequence[ClusterAgent],
+        *,
+        time: Time,
+        log: Log,
+        chance: random.Random,
+        replays: bool = False,
     ) -> None:
+        self._replays = replays
         self._agents = {agent.cluster: agent for agent in agents}
         self._time = time
         self._log = log
@@ -171,7 +178,7 @@ class Forger:
             if not change.is_removed:
                 self._keep(cluster, name, change)
         elif change.kind == (GROUP, "workloads") and change.previous is None:
-            if change.is_removed or self.begin is None:
+            if change.is_removed or self.begin is None or not self._replays:
                 return
             uid = _decode_workload(change.record.raw).metadata.uid
             kept = self._kept.get(f"{NAMESPACE}.{name}", {})
