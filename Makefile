@@ -59,7 +59,7 @@ planted: $(STAMP) ## Plant bugs in the core, one by one, and see that the tests 
 	@$(BIN)/python -m tests.core.planted.run
 
 sim: $(STAMP) ## Simulate a fleet with faults: one seed in full (SEED=7), or many fresh ones (SEEDS=200, again: FIRST=)
-	@$(BIN)/python -m fairway.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST))) $(if $(REPLAYS),--replays)
+	@$(BIN)/python -m fairway.sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)))
 
 peers: $(STAMP) ## Build real peers, record what they decide, compare (docs/peers.md); ARGS="kueue" for one
 	@$(BIN)/python -m tests.peers $(ARGS)

@@ -17,7 +17,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
@@ -41,19 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--quiet", action="store_true", help="without the events of one seed")
     parser.add_argument("--each", action="store_true", help="a line for each of many seeds")
-    parser.add_argument(
-        "--replays", action="store_true", help="members also replay works of earlier workloads"
-    )
     given = parser.parse_args(arguments)
     if given.seed is not None:
-        result = simulate(given.seed, keeps_lines=not given.quiet, replays=given.replays)
+        result = simulate(given.seed, keeps_lines=not given.quiet)
         for line in result.lines:
             _say(line)
         _tell(result)
         return bool(result.violations)
     first = given.first if given.first is not None else _version() * _SEEDS_APART
     seeds = range(first, first + given.seeds)
-    return _many(seeds, given.jobs, tells_each=given.each, replays=given.replays)
+    return _many(seeds, given.jobs, tells_each=given.each)
 
 
 def _version() -> int:
@@ -65,7 +61,7 @@ def _version() -> int:
     return int.from_bytes(code.digest()[:8], "big") % _VERSIONS
 
 
-def _many(seeds: range, jobs: int, *, tells_each: bool, replays: bool) -> int:
+def _many(seeds: range, jobs: int, *, tells_each: bool) -> int:
     _say(
         f"seeds {seeds.start} to {seeds.stop - 1} (make sim SEEDS={len(seeds)} FIRST={seeds.start})"
     )
@@ -74,7 +70,7 @@ def _many(seeds: range, jobs: int, *, tells_each: bool, replays: bool) -> int:
     failed: list[Result] = []
     steps = counted = 0
     seconds = 0.0
-    for result in _results(seeds, jobs, replays):
+    for result in _results(seeds, jobs):
         if result.violations or not result.is_counted:
             failed.append(result)
         if tells_each or result in failed:
@@ -93,7 +89,7 @@ def _many(seeds: range, jobs: int, *, tells_each: bool, replays: bool) -> int:
     )
     _say(f"faults: {summary}")
     for result in failed:
-        _say(f"{_word(result)}: make sim SEED={result.seed}{' REPLAYS=1' if replays else ''}")
+        _say(f"{_word(result)}: make sim SEED={result.seed}")
     return bool(failed)
 
 
@@ -126,15 +122,15 @@ class Progress:
             sys.stdout.write("\r\x1b[K")
 
 
-def _results(seeds: range, jobs: int, replays: bool) -> Iterator[Result]:
+def _results(seeds: range, jobs: int) -> Iterator[Result]:
     if jobs <= 1:
-        yield from map(partial(simulate, replays=replays), seeds)
+        yield from map(simulate, seeds)
         return
     # The common start of all seeds is made once, here. Each seed then has its own process: its
     # garbage, which would slow the next seed, goes with the process and is never collected.
     prepare()
     with get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
-        yield from pool.imap_unordered(partial(simulate_last, replays=replays), seeds)
+        yield from pool.imap_unordered(simulate_last, seeds)
 
 
 def _word(result: Result) -> str:

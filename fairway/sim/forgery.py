@@ -151,15 +151,8 @@ class Forger:
     """The member of a cluster, or of several, beside whose agents it writes."""
 
     def __init__(
-        self,
-        agents: Sequence[ClusterAgent],
-        *,
-        time: Time,
-        log: Log,
-        chance: random.Random,
-        replays: bool = False,
+        self, agents: Sequence[ClusterAgent], *, time: Time, log: Log, chance: random.Random
     ) -> None:
-        self._replays = replays
         self._agents = {agent.cluster: agent for agent in agents}
         self._time = time
         self._log = log
@@ -178,7 +171,7 @@ class Forger:
             if not change.is_removed:
                 self._keep(cluster, name, change)
         elif change.kind == (GROUP, "workloads") and change.previous is None:
-            if change.is_removed or self.begin is None or not self._replays:
+            if change.is_removed or self.begin is None:
                 return
             uid = _decode_workload(change.record.raw).metadata.uid
             kept = self._kept.get(f"{NAMESPACE}.{name}", {})

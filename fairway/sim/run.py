@@ -88,18 +88,18 @@ class _Complaints(logging.Handler):
         self._log.report(f"{record.getMessage()}{f': {cause!r}' if cause else ''}")
 
 
-def simulate(seed: int, *, keeps_lines: bool = False, replays: bool = False) -> Result:
-    """Runs a seed; with `replays`, members replay works of workloads that are submitted again."""
+def simulate(seed: int, *, keeps_lines: bool = False) -> Result:
+    """Runs a seed."""
     prepare()
     with _without_collector():
-        return _simulate(seed, keeps_lines=keeps_lines, replays=replays)
+        return _simulate(seed, keeps_lines=keeps_lines)
 
 
-def simulate_last(seed: int, *, replays: bool = False) -> Result:
+def simulate_last(seed: int) -> Result:
     """Runs the only seed of a process that then ends, so its garbage need not be collected."""
     prepare()
     gc.disable()
-    return _simulate(seed, keeps_lines=False, replays=replays)
+    return _simulate(seed, keeps_lines=False)
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def _without_collector() -> Iterator[None]:
         gc.collect()
 
 
-def _simulate(seed: int, *, keeps_lines: bool, replays: bool) -> Result:
+def _simulate(seed: int, *, keeps_lines: bool) -> Result:
     began = process_time()
     time = Time()
     log = Log(time, keeps_lines=keeps_lines)
@@ -126,7 +126,7 @@ def _simulate(seed: int, *, keeps_lines: bool, replays: bool) -> Result:
     logger.setLevel(logging.ERROR)
     logger.propagate = False
     try:
-        simulation = Simulation(seed, time, log, folder, replays=replays)
+        simulation = Simulation(seed, time, log, folder)
         phases = run(time, simulation.run())
     except Stuck as fault:
         log.report(str(fault))
@@ -154,11 +154,8 @@ def _simulate(seed: int, *, keeps_lines: bool, replays: bool) -> Result:
 class Simulation:
     """A fleet with its users and faults."""
 
-    def __init__(
-        self, seed: int, time: Time, log: Log, folder: Path, *, replays: bool = False
-    ) -> None:
+    def __init__(self, seed: int, time: Time, log: Log, folder: Path) -> None:
         self._seed = seed
-        self._replays = replays
         self._time = time
         self._log = log
         self._folder = folder
@@ -187,10 +184,7 @@ class Simulation:
         operator = Operator(
             database, users, checks, truth, time=self._time, chance=self._chance("operator")
         )
-        chance = self._chance("forgeries")
-        forger = Forger(
-            agents, time=self._time, log=self._log, chance=chance, replays=self._replays
-        )
+        forger = Forger(agents, time=self._time, log=self._log, chance=self._chance("forgeries"))
         database.followers.append(forger.follow)
         faults = Faults(
             hubs,
