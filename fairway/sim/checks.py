@@ -18,8 +18,7 @@ from fairway.controllers.terms import NAME as TERM
 from fairway.kinds import ranges
 from fairway.sim import fleet
 from fairway.sim.fleet import Wish
-from fairway.sim.forgery import is_forged, is_made_up
-from fairway.sim.leaks import Allowed, Leaks, Rule
+from fairway.sim.forgery import FORGED, is_forged
 from fairway.sim.log import Log
 from fairway.sim.time import Time
 from fairway.sim.truth import Truth
@@ -126,7 +125,6 @@ class Known:
     nominal: dict[str, dict[str, int]]
     brought_back: frozenset[str]  # by agents; their workloads may not have taken this over yet
     seen: dict[str, CheckedWorkload]
-    allowed: Mapping[Rule, Allowed]
 
 
 class Checks:
@@ -147,9 +145,7 @@ class Checks:
         self._brought_at: dict[str, float] = {}  # when an agent last brought a work of it back
         self._highest_term = 0  # that any agent may know
         self.seen: dict[str, CheckedWorkload] = {}
-        self._leaks = Leaks(time, log, wishes)
         truth.is_claimed = self._is_claimed
-        truth.on_apply = self._leaks.arrived
 
     def _is_claimed(self, name: str, cluster: str) -> bool:
         workload = self.seen.get(name)
@@ -177,7 +173,6 @@ class Checks:
             self._term_advanced(change)
         elif change.kind == _QUEUES:
             self._queue(change, name)
-        self._leaks.follow(change)
 
     # A hub that is set back to a backup.
 
@@ -191,7 +186,6 @@ class Checks:
             nominal=self._nominal[-1][1],
             brought_back=frozenset(self._brought_at),
             seen=dict(self.seen),
-            allowed=self._leaks.copy(),
         )
 
     def restore(self, known: Known) -> None:
@@ -206,13 +200,12 @@ class Checks:
         self._brought_at = dict.fromkeys(sorted(known.brought_back), self._time.now())
         self._nominal = deque([(self._time.now(), known.nominal)])
         self.seen = dict(known.seen)
-        self._leaks.restore(known.allowed)
 
     def _work_written(self, change: Change) -> None:
         body = change.record.body()
         metadata, labels = body["metadata"], body["metadata"].get("labels", {})
         name = metadata["name"].partition(".")[2]
-        if is_made_up(labels):
+        if FORGED in labels and ADOPTED in labels:
             return
         if ADOPTED in labels:
             self._brought_at[name] = self._time.now()
@@ -265,7 +258,6 @@ class Checks:
             self._log.report(f"{name} is claimed in term {claim.term}, which is yet to come")
         if is_forged(claim.attempt) or any(is_forged(each.attempt) for each in claim.placements):
             self._log.report(f"{name} is claimed where a member wants it")
-        self._leaks.claimed(name, (placement.cluster for placement in claim.placements))
         known = self._attempts.get(workload.metadata.uid, 0)
         is_new = old.claim is None
         if claim.attempt < known or (is_new and claim.attempt == known):
@@ -310,10 +302,9 @@ class Checks:
 
     def _work_removed(self, change: Change) -> None:
         namespace, name = change.record.name
-        body = change.record.body()
-        if is_made_up(body["metadata"].get("labels", {})):
+        if FORGED in change.record.body()["metadata"].get("labels", {}):
             return
-        attempt = int(body["spec"]["attempt"])
+        attempt = int(change.record.body()["spec"]["attempt"])
         self._truth.work_removed(namespace.removeprefix("fairway-cluster-"), name, attempt)
 
     # Terms.

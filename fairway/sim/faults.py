@@ -12,19 +12,21 @@ import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from fairway.api.errors import ApiError
 from fairway.api.meta import JsonObject
-from fairway.sim.forgery import Forger
+from fairway.sim.forgery import forged
 from fairway.sim.log import Log
 from fairway.sim.operator import Backup, Operator
 from fairway.sim.participants import ClusterAgent, HubReplica, Process
 from fairway.sim.store_faces import Weather
 from fairway.sim.time import Time
-from fairway.store.interface import ResourceKey
-from fairway.store.keys import WORKLOADS
+from fairway.store.interface import ResourceKey, Write
+from fairway.store.keys import WORKLOADS, WORKS
 
 Fault = Coroutine[Any, Any, None]
 
 _TRAP_SECONDS = 12.0
+_FORGER = Write(user="system:serviceaccount:agent", manager="forger")
 _JUMPING = 1 / 3  # of all seeds; such a seed needs twice the time
 _JUMP_EVERY_SECONDS = 20.0  # on average
 _JUMPS_SECONDS = (10 * 365 * 86_400.0, 86_400.0, 3_600.0, -3_600.0, -365 * 86_400.0, -30.0, -5.0)
@@ -38,7 +40,6 @@ class Faults:
         hubs: Sequence[HubReplica],
         agents: Sequence[ClusterAgent],
         operator: Operator,
-        forger: Forger,
         *,
         time: Time,
         log: Log,
@@ -48,7 +49,6 @@ class Faults:
         self._hubs = hubs
         self._agents = agents
         self._operator = operator
-        self._forger = forger
         self._time = time
         self._log = log
         self._chance = chance
@@ -71,6 +71,7 @@ class Faults:
             self._restore_hub: 2,
             self._crash_agent: 4,
             self._lose_disk: 2,
+            self._forge_work: 3,
             self._pause_agent: 3,
             self._cut_agent: 4,
             self._lose_cluster: 2,
@@ -82,8 +83,6 @@ class Faults:
         }
         self._is_over = False
         self._begin(self._trap())
-        self._forger.begin = self._begin
-        self._begin(self._forger.run())
         if self._jump_chance.random() < _JUMPING:
             self._begin(self._jump_clocks())
         while True:
@@ -98,7 +97,6 @@ class Faults:
     async def stop(self) -> None:
         """Ends all faults, and starts every process that is down."""
         self._is_over = True
-        self._forger.begin = None
         for task in list(self._under_way):
             task.cancel()
         if self._restoring is not None:
@@ -238,6 +236,23 @@ class Faults:
         agent.lose_disk()
         await self._time.sleep(self._chance.choice((0.1, 4.0)))
         agent.start()
+
+    async def _forge_work(self) -> None:
+        """A member makes up a work, with all that it could have seen of another cluster's."""
+        agent = self._chance.choice(self._agents)
+        if agent.face is None or agent.face.is_dead:
+            return
+        try:
+            works = (await agent.face.list(WORKS)).items
+            if not works:
+                return
+            body = forged(self._chance.choice(works).object(), agent.cluster, self._chance)
+            await agent.face.create(
+                WORKS, body, namespace=body["metadata"]["namespace"], write=_FORGER
+            )
+        except (ApiError, OSError):
+            return  # a work of that name is there
+        self._log.fault("a work is forged", f"{agent.cluster}: {body['metadata']['name']}")
 
     async def _pause_agent(self) -> None:
         agent = self._chance.choice(self._agents)

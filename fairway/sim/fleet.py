@@ -161,7 +161,6 @@ class Wish:
     is_cancelled: bool = False
     is_held: bool = False
     uid: str = ""
-    secret: str = ""  # whose it is; empty: it uses none
     body: JsonObject = field(default_factory=dict, repr=False)  # as it was submitted
 
 
@@ -203,13 +202,6 @@ def draw_workload(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:
         metadata["finalizers"] = ["fairway.dev/works"]
     body = {"apiVersion": API_VERSION, "kind": "Workload", "metadata": metadata, "spec": spec}
     return wish, body
-
-
-def with_secret(body: JsonObject, secret: str) -> None:
-    """Lets the pods of a workload use a Secret, in place of any other."""
-    manifest = body["spec"]["template"]["manifests"][0]
-    container = manifest["spec"]["template"]["spec"]["containers"][0]
-    container["envFrom"] = [{"secretRef": {"name": secret}}]
 
 
 def native(name: str, chance: random.Random) -> tuple[Wish, JsonObject]:

@@ -25,7 +25,6 @@ from fairway.sim import fleet
 from fairway.sim.checks import Checks
 from fairway.sim.database import Database
 from fairway.sim.faults import Faults
-from fairway.sim.forgery import Forger
 from fairway.sim.log import Log
 from fairway.sim.operator import Operator
 from fairway.sim.participants import ClusterAgent, HubReplica, Stage
@@ -42,7 +41,7 @@ from fairway.store.keys import CLUSTERS, DEFINITIONS, FLAVORS, FLEETS, NAMESPACE
 STEPS_LEAST = 2_000
 FAULT_KINDS_LEAST = 5
 _ROUNDS_MOST = 5  # of faults and rest, until enough has happened
-_STEPS_EACH = 11  # roughly, for a workload to end
+_STEPS_EACH = 8  # roughly, for a workload to end
 _CHAOS_SECONDS_MOST = 1_500.0
 _REST_SECONDS_MOST = 3_600.0  # a lost node is avoided for half an hour, and clocks get sure
 _TERM_SECONDS = 4.0
@@ -184,13 +183,10 @@ class Simulation:
         operator = Operator(
             database, users, checks, truth, time=self._time, chance=self._chance("operator")
         )
-        forger = Forger(agents, time=self._time, log=self._log, chance=self._chance("forgeries"))
-        database.followers.append(forger.follow)
         faults = Faults(
             hubs,
             agents,
             operator,
-            forger,
             time=self._time,
             log=self._log,
             chance=self._chance("faults"),

@@ -40,7 +40,6 @@ class Truth:
         self._ended: dict[str, tuple[str, str]] = {}  # by work: uid, and the cluster that knows
         # Whether a workload's claim has a placement in a cluster.
         self.is_claimed: Callable[[str, str], bool] = lambda name, cluster: True
-        self.on_apply: Callable[[str, Work], None] = lambda *_: None
         for agent in agents:
             agent.on_act = self._act
             agent.on_keep = self._keep
@@ -109,7 +108,6 @@ class Truth:
             self._terms[cluster, name] = (max(before, work.spec.term), self._time.now())
         self.check(name.partition(".")[2])
         if what == "apply" and work is not None:
-            self.on_apply(cluster, work)
             self._check_ended(cluster, work)
             self._check_room(cluster, name)
 

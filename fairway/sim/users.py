@@ -15,13 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 from fairway.api.errors import AlreadyExists, ApiError, NotFound
-from fairway.api.meta import JsonObject
 from fairway.api.names import OVER
 from fairway.clock import timestamp
 from fairway.kinds.plain import copy_of
 from fairway.sim import fleet
 from fairway.sim.fleet import NAMESPACE, Wish
-from fairway.sim.leaks import secret, secret_name
 from fairway.sim.log import Log
 from fairway.sim.time import Time
 from fairway.store.interface import Patch, ResourceKey, Store, Write
@@ -32,14 +30,11 @@ from fairway.store.keys import (
     JOBS,
     POLICIES,
     QUEUES,
-    SECRETS,
     WORKLOADS,
 )
 
 _WRITE = Write(user="ada", manager="ada")
 _SERVICES_MOST = 3
-_WITH_SECRET = 0.4  # of all workloads
-_FENCED_SECONDS = (22.0, 40.0)
 
 
 class Users:
@@ -53,9 +48,7 @@ class Users:
         self._log = log
         self._chance = chance
         self._names = 0
-        self._secrets = 0
         self._pausing: list[asyncio.Task[None]] = []
-        self._later: list[asyncio.Task[None]] = []
         self._spoken_for: set[str] = set()  # names that a restored hub may know from before
         self.wishes: dict[str, Wish] = {}
         self.acting = asyncio.Lock()  # nobody acts while the hub is set back
@@ -67,7 +60,6 @@ class Users:
         actions: dict[Callable[[], Awaitable[None]], int] = {
             self._submit: 40,
             self._submit_native: 4,
-            self._submit_again: 5,
             self._delete: 5,
             self._cancel: 3,
             self._hold: 4,
@@ -82,10 +74,6 @@ class Users:
             self._drop_fleet_policy: 2,
             self._taint_cluster: 1,
             self._untaint_cluster: 3,
-            self._fence_queue: 4,
-            self._open_queue: 3,
-            self._refuse_cluster: 1,
-            self._accept_cluster: 2,
             self._change_policy: 2,
             self._rebalance: 1,
         }
@@ -105,50 +93,19 @@ class Users:
             is_many = sum(wish.mode == "Divided" for wish in self._live()) >= _SERVICES_MOST
             if wish.mode == "Divided" and is_many:
                 continue
-            if self._chance.random() < _WITH_SECRET:
-                self._give_secret(wish, body)
             await self._create(WORKLOADS, body, wish)
 
     def _name(self) -> str:
         """A new name, or occasionally that of a deleted workload."""
-        gone = [wish.name for wish in self._gone()]
+        gone = [
+            wish.name
+            for wish in self.wishes.values()
+            if wish.is_deleted and not wish.is_native and wish.name not in self._spoken_for
+        ]
         if gone and self._chance.random() < 0.1:
             return self._chance.choice(gone)
         self._names += 1
         return f"w{self._names}"
-
-    def _give_secret(self, wish: Wish, body: JsonObject) -> None:
-        self._secrets += 1
-        wish.secret = f"{wish.name}-{self._secrets}"
-        fleet.with_secret(body, secret_name(wish.secret))
-
-    async def _submit_again(self) -> None:
-        """Submits a workload that was deleted, with a new Secret."""
-        await self._resubmit_any([wish for wish in self._gone() if wish.secret])
-
-    async def _resubmit_any(self, wishes: list[Wish]) -> None:
-        gone = self._any(wishes)
-        if gone is None:
-            return
-        body = copy_of(gone.body)
-        wish = replace(
-            gone,
-            pods=body["spec"].get("replicas", gone.pods),
-            is_deleted=False,
-            is_cancelled=False,
-            is_held=False,
-            uid="",
-        )
-        self._give_secret(wish, body)
-        await self._create(WORKLOADS, body, wish)
-
-    def _gone(self) -> list[Wish]:
-        """Deleted workloads whose names may be used again."""
-        return [
-            wish
-            for wish in self.wishes.values()
-            if wish.is_deleted and not wish.is_native and wish.name not in self._spoken_for
-        ]
 
     async def _submit_native(self) -> None:
         self._names += 1
@@ -156,7 +113,6 @@ class Users:
         await self._create(JOBS, body, wish)
 
     async def _create(self, kind: ResourceKey, body: dict[str, Any], wish: Wish) -> None:
-        await self._create_secret(wish)
         # The wish is recorded before the store answers, because the checks see the write at once.
         before = self.wishes.get(wish.name)
         self.wishes[wish.name] = wish
@@ -171,13 +127,6 @@ class Users:
             raise
         if not wish.is_native:
             wish.uid = stored.object()["metadata"]["uid"]
-
-    async def _create_secret(self, wish: Wish) -> None:
-        if wish.secret:
-            with suppress(AlreadyExists):
-                await self._live_store().create(
-                    SECRETS, secret(wish.secret), namespace=NAMESPACE, write=_WRITE
-                )
 
     def _live(self, *, native: bool = False) -> list[Wish]:
         return [
@@ -261,41 +210,6 @@ class Users:
 
     async def _set_taints(self, name: str, taints: list[dict[str, Any]]) -> None:
         patch = Patch(type="merge", body={"spec": {"taints": taints}})
-        await self._live_store().patch(CLUSTERS, name, patch, write=_WRITE)
-
-    async def _fence_queue(self) -> None:
-        """Lets the workloads of a queue use some clusters only, those to come too."""
-        names, queue = sorted(fleet.FLAVOR_OF), self._chance.choice(fleet.QUEUES)
-        chosen = self._chance.choice((names[:2], names[1:], names[:1]))
-        await self._set_fence(queue, {"names": chosen})
-        seconds = self._chance.uniform(*_FENCED_SECONDS)
-        self._later.append(asyncio.ensure_future(self._submit_later(queue, seconds)))
-
-    async def _submit_later(self, queue: str, seconds: float) -> None:
-        """Submits a workload again that ran before its queue was fenced in."""
-        await self._time.sleep(seconds)
-        async with self.acting:
-            gone = [wish for wish in self._gone() if wish.secret]
-            with suppress(ApiError):
-                await self._resubmit_any(
-                    [wish for wish in gone if wish.body["spec"]["queue"] == queue]
-                )
-
-    async def _open_queue(self) -> None:
-        await self._set_fence(self._chance.choice(fleet.QUEUES), None)
-
-    async def _set_fence(self, name: str, clusters: JsonObject | None) -> None:
-        patch = Patch(type="merge", body={"spec": {"clusters": clusters}})
-        await self._live_store().patch(QUEUES, name, patch, write=_WRITE)
-
-    async def _refuse_cluster(self) -> None:
-        await self._accept(self._chance.choice(sorted(fleet.FLAVOR_OF)), is_accepted=False)
-
-    async def _accept_cluster(self) -> None:
-        await self._accept(self._chance.choice(sorted(fleet.FLAVOR_OF)), is_accepted=True)
-
-    async def _accept(self, name: str, *, is_accepted: bool) -> None:
-        patch = Patch(type="merge", body={"spec": {"accepted": is_accepted}})
         await self._live_store().patch(CLUSTERS, name, patch, write=_WRITE)
 
     async def _change_policy(self) -> None:
@@ -393,7 +307,6 @@ class Users:
     async def _resubmit(self, wish: Wish) -> Wish:
         kind = JOBS if wish.is_native else WORKLOADS
         self.on_resubmit(wish.name)
-        await self._create_secret(wish)
         with suppress(AlreadyExists):
             stored = await self._live_store().create(
                 kind, copy_of(wish.body), namespace=NAMESPACE, write=_WRITE
@@ -418,18 +331,13 @@ class Users:
         """Restores quotas, clusters and holds, so that all workloads can end."""
         for task in self._pausing:
             await task
-        for task in self._later:
-            task.cancel()
-        self._later.clear()
         await self._drop_fleet_policy()
         for name in fleet.QUEUES:
             self.nominal[name] = dict(fleet.NOMINAL[name])
             await self._write_quota(name)
-            await self._set_fence(name, None)
         for name in sorted(fleet.FLAVOR_OF):
             await self._change_fleetwide(CLUSTERS, name, "None")
             await self._set_taints(name, [])
-            await self._accept(name, is_accepted=True)
         anywhere = {"selector": None, "division": None, "spread": None}
         await self._write_policy(anywhere)
         for wish in [wish for wish in self._live() if wish.is_held]:

@@ -83,18 +83,6 @@ def _says(answer: Any) -> Callable[[Any], Any]:
     return make
 
 
-def _finds_objects_by_queue(own: Any) -> Any:
-    """What the pods of a workload need is looked up once for all workloads of its queue."""
-    known: dict[str, Any] = {}
-
-    async def objects(self: Works, workload: Any, stages: Any) -> Any:
-        needed = known.get(workload.spec.queue) or await own(self, workload, stages)
-        known[workload.spec.queue] = needed
-        return needed
-
-    return objects
-
-
 BUGS = (
     Bug(
         sentence="the committer writes a decision over what changed meanwhile (a lost update)",
@@ -127,12 +115,6 @@ BUGS = (
         make=_says(False),
         # It goes by what it has in its store, waits for nobody, and takes nothing over.
         also=((Arrivals, "waits_until", _says(None)), (takeovers, "claim_of", _says(None))),
-    ),
-    Bug(
-        sentence="a work carries the Secrets of another workload",
-        target=Works,
-        name="_objects",
-        make=_finds_objects_by_queue,
     ),
 )
 assert duties.verdict is tender.verdict, "the agent asks what is patched"
